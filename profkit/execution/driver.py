@@ -47,7 +47,7 @@ class Reply(Struct, frozen=True):
 
 @dataclass
 class State:
-    """How far a run is; times by the monotonic clock."""
+    """How far a run is; times by the monotonic clock. Tasks of `since` are with the executor."""
 
     total: int
     started: float = field(default_factory=time.monotonic)
@@ -83,25 +83,22 @@ class _Run:
     def __init__(self, executor: Executor, tasks: Iterable[str], handler: Handler) -> None:
         self._executor, self._handler = executor, handler
         self._waiting = deque(tasks)
-        self._attempts: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
         self._deaths: Counter[str] = Counter()
-        self._flying: set[str] = set()
         self._remedy = ""
         self._state = State(len(self._waiting))
 
     def run(self) -> State:
         """Until nothing waits or runs."""
         state = self._state
-        while self._waiting or self._flying:
+        while self._waiting or state.since:
             self._submit()
-            if not self._flying and self._waiting and not self._executor.workers:
+            if not state.since and self._waiting and not self._executor.workers:
                 reasons = "; ".join(f"{name}: {why}" for name, why in state.excluded.items())
                 raise EnvironmentProblem(f"no GPU can be used ({reasons})", self._remedy)
-            outcomes = [each for each in self._executor.poll(_POLL) if each.task in self._flying]
+            outcomes = [each for each in self._executor.poll(_POLL) if each.task in state.since]
             for outcome in outcomes:
-                self._flying.remove(outcome.task)
-                state.since.pop(outcome.task, None)
+                del state.since[outcome.task]
             self._submit()  # workers go on while results are saved
             for outcome in outcomes:
                 self._settle(outcome)
@@ -118,8 +115,6 @@ class _Run:
             if content is None:
                 self._state.finished += 1
                 continue
-            self._attempts[task] += 1
-            self._flying.add(task)
             self._state.since[task] = time.monotonic()
             self._executor.submit(Task(task, content, self._failures[task] + 1))
             room -= 1
@@ -160,5 +155,5 @@ class _Run:
 
     def _finish(self, task: str) -> None:
         self._state.finished += 1
-        for counts in (self._attempts, self._failures, self._deaths):
-            counts.pop(task, None)
+        self._failures.pop(task, None)
+        self._deaths.pop(task, None)

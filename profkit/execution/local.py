@@ -3,7 +3,7 @@
 import queue
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from profkit.core.text_files import error_words
 from profkit.execution.protocol import (
@@ -12,11 +12,11 @@ from profkit.execution.protocol import (
     Outcome,
     Task,
     Worker,
-    depth,
     run_task,
     worker_name,
 )
 
+_MANY = 4  # tasks a worker, chosen: with fewer left none waits behind another
 _JOINED = 10.0  # s, chosen: a worker ends its process within 5 s
 
 
@@ -37,8 +37,8 @@ class LocalExecutor:
         return sum(not slot.excluded for slot in self._slots)
 
     def room(self, waiting: int) -> int:
-        """What its workers take."""
-        most = depth(self._ahead, waiting, len(self._slots))
+        """What its workers take: toward the end one each."""
+        most = self._ahead if waiting >= _MANY * len(self._slots) else 1
         return min(waiting, sum(max(0, slot.room(most)) for slot in self._slots))
 
     def submit(self, task: Task) -> None:
@@ -48,16 +48,13 @@ class LocalExecutor:
     def poll(self, seconds: float) -> list[Outcome]:
         """Those that ended."""
         outcomes = []
-        try:
+        with suppress(queue.Empty):
             outcomes.append(self._outcomes.get(timeout=seconds))
             while True:
                 outcomes.append(self._outcomes.get_nowait())
-        except queue.Empty:
-            pass
         for outcome in outcomes:
             for slot in self._slots:
-                if slot.name == outcome.worker:
-                    del slot.tasks[outcome.task]
+                slot.tasks.pop(outcome.task, None)
         return outcomes
 
     def exclude(self, worker: str) -> None:

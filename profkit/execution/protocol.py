@@ -91,14 +91,6 @@ class Executor(Protocol):
         """End all workers and their tasks."""
 
 
-_MANY = 4  # tasks a worker, chosen: with fewer left none waits behind another
-
-
-def depth(ahead: int, waiting: int, workers: int) -> int:
-    """How many tasks a worker may have: `ahead`, one toward the end."""
-    return ahead if waiting >= _MANY * workers else 1
-
-
 def run_task(worker: Worker, task: Task, name: str) -> Outcome:
     """The outcome of a task at a living worker."""
     try:
@@ -117,6 +109,5 @@ def worker_name(gpu: int | None = None) -> str:
     if gpu is not None:
         return f"{host_name()} GPU {gpu}"
     visible = os.environ.get(VISIBLE)
-    return " ".join(
-        [host_name(), *([f"GPU {visible}"] if visible else []), f"process {os.getpid()}"]
-    )
+    parts = host_name(), visible and f"GPU {visible}", f"process {os.getpid()}"
+    return " ".join(filter(None, parts))

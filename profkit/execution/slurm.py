@@ -98,12 +98,9 @@ class SlurmExecutor:
     def close(self) -> None:
         """Cancel the jobs, but for those that have no task left."""
         for job in self._jobs.values():
-            if not job.tasks:
-                continue
-            with suppress(Exception):  # one that has ended
-                job.handle.cancel(check=False)
-        with suppress(FileNotFoundError):
-            (self._folder / RECORD).unlink()
+            if job.tasks:
+                _cancel(job.handle)
+        (self._folder / RECORD).unlink(missing_ok=True)
         if self._place.cluster != "slurm":  # its processes are this one's
             deadline = time.monotonic() + _REAPED
             while time.monotonic() < deadline and not all(
@@ -120,24 +117,21 @@ class SlurmExecutor:
 
     def _begin(self) -> None:
         """Submit jobs for the tasks that wait."""
-        free = self._limit - len(self._jobs)
-        if not self._waiting or free <= 0:
+        count = min(self._limit - len(self._jobs), len(self._waiting))
+        if count <= 0:
             return
-        count = min(free, len(self._waiting))
         lists = [self._waiting[start::count] for start in range(count)]
         self._waiting = []
         place = self._place
-        options: dict[str, str | int | None] = {"timeout_min": place.minutes, "name": "profkit"}
-        if place.cluster == "slurm":
-            options |= {
-                "nodes": 1,
-                "tasks_per_node": 1,
-                "slurm_gpus_per_node": 1,
-                "slurm_partition": place.partition,
-                "slurm_exclude": ",".join(sorted(self._hosts)) or None,
-            }
-            options = {name: value for name, value in options.items() if value is not None}
-        self._submitit.update_parameters(**options)
+        self._submitit.update_parameters(  # None: not set; other clusters ignore those of Slurm
+            timeout_min=place.minutes,
+            name="profkit",
+            nodes=1,
+            tasks_per_node=1,
+            slurm_gpus_per_node=1,
+            slurm_partition=place.partition,
+            slurm_exclude=",".join(sorted(self._hosts)) or None,
+        )
         for tasks in lists:
             seconds = place.minutes * 60 - _RESERVE
             handle = self._submitit.submit(run_list, self._make, tasks, self._results, seconds)
@@ -161,13 +155,6 @@ class SlurmExecutor:
                     self._seconds = (now - job.counted[0]) / len(job.counted)
                 job.counted.append(now)
 
-    def _current(self, number: str) -> str:
-        """The last task that a job began; "" where it began none."""
-        try:
-            return (self._folder / CURRENT / number).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return ""
-
     def _ended(self) -> list[Outcome]:
         """The task that a failed job was at is lost, others were not begun."""
         outcomes: list[Outcome] = []
@@ -175,7 +162,7 @@ class SlurmExecutor:
             if late := self._written():
                 return late
             job = self._jobs.pop(number)
-            why, current = _failure(job.handle), self._current(number)
+            why, current = _failure(job.handle), _text(self._folder / CURRENT / number)
             self._fruitless = 0 if not why or job.counted else self._fruitless + 1
             if self._fruitless > _FRUITLESS:
                 raise EnvironmentProblem(
@@ -230,19 +217,30 @@ def run_list(make: MakeWorker, tasks: Sequence[Task], results: Path, seconds: fl
 
 def cancel_jobs(folder: Path, cluster: str = "slurm") -> int:
     """Cancel the jobs that an earlier driver left; how many."""
-    try:
-        numbers = (folder / RECORD).read_text(encoding="utf-8").split()
-    except FileNotFoundError:
+    numbers = _text(folder / RECORD).split()
+    if not numbers:
         return 0
     require("canceling jobs of Slurm", "submitit")
     import submitit
 
     kind = submitit.SlurmJob if cluster == "slurm" else submitit.LocalJob
     for number in numbers:
-        with suppress(Exception):  # one that has ended
-            kind(folder / "logs" / "%j", number).cancel(check=False)
+        _cancel(kind(folder / "logs" / "%j", number))
     (folder / RECORD).unlink(missing_ok=True)
     return len(numbers)
+
+
+def _text(path: Path) -> str:
+    """The text of a file of jobs; "" where they have written none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+
+
+def _cancel(handle: Any) -> None:
+    with suppress(Exception):  # one that has ended
+        handle.cancel(check=False)
 
 
 def _failure(handle: Any) -> str:

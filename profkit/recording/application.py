@@ -37,7 +37,6 @@ from profkit.application.steps import Steps, first_rank, steady_steps
 from profkit.capture import nsys
 from profkit.capture.ncu import CountersRefused, NothingProfiled
 from profkit.capture.process import run
-from profkit.capture.tools import find
 from profkit.capture.watchdog import Stalled, Watchdog
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
@@ -56,7 +55,7 @@ from profkit.page.data import RunParts
 from profkit.page.page import page_html
 from profkit.recording.application_plan import PLAN, ApplicationPlan, save_plan
 from profkit.recording.launch_filter import LaunchFilter, Search, own_device
-from profkit.recording.recording import Profiling, Recorded, Tell, refuse_nonsense
+from profkit.recording.recording import Profiling, Recorded, Tell, refuse_nonsense, required
 from profkit.recording.selection import cost, passes
 from profkit.recording.unprofiled import WINDOW, unprofiled_step
 from profkit.report.framing import walk
@@ -121,11 +120,6 @@ class _Program:
     @property
     def processes(self) -> int:
         return len({stream.process for stream in self.events.streams})
-
-    @property
-    def device(self) -> int | None:
-        """The device of the first rank where others use other ones."""
-        return own_device(self.events, first_rank(self.steps).process)
 
 
 class _OutOfTime(TargetFailed):
@@ -262,10 +256,7 @@ class _Application(Profiling):
 
     def _prepare(self) -> None:
         super()._prepare()
-        self.nsys_tool = find("nsys")
-        if self.nsys_tool is None:
-            message = "nsys was not found"
-            raise EnvironmentProblem(message, "install Nsight Systems, see `profkit doctor`")
+        self.nsys_tool = required("nsys", "Nsight Systems")
         if self.plan.collectives:
             self._check_collectives()
 
@@ -325,10 +316,7 @@ class _Application(Profiling):
             try:
                 nodes = self._recorded(NODES, "node")
             except (EnvironmentProblem, BadInput) as error:
-                self.warn(
-                    f"the kernels of CUDA graphs are unknown: {error}",
-                    "the kernels of CUDA graphs are unknown",
-                )
+                self.warn_of("the kernels of CUDA graphs are unknown", error)
         return events, nodes
 
     def _recorded(self, name: str, graphs: str) -> Events:
@@ -373,7 +361,7 @@ class _Application(Profiling):
             yield injected(environment, hooks, log)
             if log.exists():
                 last = read_text(log).strip().rpartition("\n")[2]
-                self.warn(f"not all modules are named: {last}", "not all modules are named")
+                self.warn_of("not all modules are named", last)
             if end.exists() and not in_all_calls:
                 count = read_text(end).strip()
                 self.warn(f"recorded until step {count}: --no-modules records the whole program")
@@ -407,7 +395,7 @@ class _Application(Profiling):
                     program, first.median, len(first), environment=self.environment, timeout=limit
                 )
         except ProfkitError as error:
-            self.warn(f"the host's times are assumed: {error}", "the host's times are assumed")
+            self.warn_of("the host's times are assumed", error)
             return None
 
     # The picked kernels
@@ -500,8 +488,8 @@ class _Application(Profiling):
     ) -> tuple[Report | None, ProfkitError | None]:
         """ncu's report, joined to an earlier one, and why it is not whole: of a run that was ended
         what can be read."""
-        plan = self.plan
-        device = None if plan.collectives else program.device
+        plan, rank = self.plan, first_rank(program.steps).process
+        device = None if plan.collectives else own_device(program.events, rank)
         options = replace(
             self.options(),
             nvtx=None,
@@ -530,7 +518,7 @@ class _Application(Profiling):
             try:
                 return self._saved(recorded, earlier), failure
             except ProfkitError as error:
-                self.warn(f"ncu's report can't be read: {error}", "ncu's report can't be read")
+                self.warn_of("ncu's report can't be read", error)
                 return earlier, failure or error
 
     def _saved(self, recorded: Path, earlier: Report | None) -> Report:

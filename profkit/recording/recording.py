@@ -83,6 +83,7 @@ _POLICY = ("clock_control", "cache_control", "replay_mode")
 _FAILED_CHECK = 6  # exit code of profkit.core.errors.TargetFailed
 _SAMPLING = 30.0  # seconds a variant: 240 samples of 0.1 s, about what ncu takes for one such call
 _KINDS: Mapping[int, type[ProfkitError]] = {2: UsageError, 4: EnvironmentProblem}
+_FREE = "free disk space, or give --output another disk"
 
 Tell = Callable[[str, str], None]
 
@@ -184,12 +185,10 @@ def refuse_nonsense(plan: Plan) -> None:
         )
     if plan.variants and not plan.is_target:
         raise UsageError("--variant is for targets", "give a target script, before any `--`")
-    if plan.options.sections == AUTO and plan.options.launch_skip is not None:
+    is_auto = plan.options.sections == AUTO
+    if is_auto and plan.options.launch_skip is not None:
         raise UsageError("--launch-skip is not for --set auto", "use --kernel or --nvtx")
-    if plan.options.sections == AUTO:
-        ncu.collected(replace(plan.options, sections=plan.then))
-    else:
-        ncu.collected(plan.options)
+    ncu.collected(replace(plan.options, sections=plan.then) if is_auto else plan.options)
     if plan.is_target and not Path(plan.program[0]).is_file():
         raise BadInput(f"{plan.program[0]}: no such target script", "check the path")
     if not plan.is_target and shutil.which(plan.program[0]) is None:
@@ -243,9 +242,7 @@ class Profiling:
             except ncu.CountersRefused as refused:
                 if plan.require_counters or events is None:
                     raise
-                self.warn(
-                    f"{refused.message}: analyzed without them; {refused.remedy}", refused.message
-                )
+                self.warn_of(refused.message, f"analyzed without them; {refused.remedy}")
                 return self._without_counters(run, events)
             with self.stage("read"):
                 report = load(recorded, check_half_from=_CHECK_HALF_FROM)
@@ -316,16 +313,11 @@ class Profiling:
                 self.folder = run.folder
                 yield run
         except OSError as error:
-            raise EnvironmentProblem(
-                f"{self.plan.out}: {error.strerror or error}",
-                "free disk space, or give --output another disk",
-            ) from error
+            reason = error.strerror or error
+            raise EnvironmentProblem(f"{self.plan.out}: {reason}", _FREE) from error
 
     def _prepare(self) -> None:
-        if (tool := find("ncu")) is None:
-            message = "ncu was not found"
-            raise EnvironmentProblem(message, "install Nsight Compute, see `profkit doctor`")
-        self.tool, self.selection = tool, self._selection()
+        self.tool, self.selection = required("ncu", "Nsight Compute"), self._selection()
         self.gpu = self.selection.gpu
         check_room(self.out)
         self._sections = _sections(self.plan.options.sections)
@@ -347,6 +339,10 @@ class Profiling:
         self.warnings.append(warning)
         self.shareable_warnings.append(shareable or warning)
 
+    def warn_of(self, problem: str, details: object) -> None:
+        """Show a warning whose details may be private."""
+        self.warn(f"{problem}: {details}", problem)
+
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         started = time.monotonic()
@@ -357,9 +353,8 @@ class Profiling:
     def _selection(self) -> Selection:
         """The GPU that is locked and, for a target or with --gpu, used."""
         selection = select(self.plan.gpu)
-        unknown = "the GPU's state is unknown"
         if selection.problem:
-            self.warn(f"{unknown}: {selection.problem}", unknown)
+            self.warn_of("the GPU's state is unknown", selection.problem)
         elif selection.gpu is None:
             self.warn(f"{VISIBLE} hides all GPUs")
         if self.plan.is_target or self.plan.gpu is not None:  # other programs may use several
@@ -379,13 +374,10 @@ class Profiling:
 
     def _check(self) -> CheckFile:
         path, name, gpu = self.folder / "check.json", self.plan.name, self.gpu
+        words = self._target("--check", "--report", str(path))
         with self.stage("check"):
             try:
-                finished = run(
-                    self._target("--check", "--report", str(path)),
-                    environment=self.environment,
-                    timeout=self.plan.timeout,
-                )
+                finished = run(words, environment=self.environment, timeout=self.plan.timeout)
             except TimedOut as error:
                 raise TargetFailed(
                     f"{name}: the check timed out after {error.seconds:.0f} s", "raise --timeout"
@@ -495,17 +487,19 @@ class Profiling:
             kernel = f"kernel {progress.kernels}{total} {progress.name}"
             self.tell(stage, f"{kernel}, {progress.passes} passes done")
 
-        limits = {"timeout": self.plan.timeout, "on_progress": show, "watchdog": watchdog}
-        with self.stage(stage):
-            errors = self.run_ncu(options, report, **limits)
-        if errors:
-            self.warn(f"ncu reported an error: {errors[-1][:300]}", "ncu reported an error")
-        return report
-
-    def run_ncu(self, options: ncu.NcuOptions, report: Path, **limits: Any) -> tuple[str, ...]:
-        """Run the program under ncu; the errors that ncu printed; see `ncu.profile`."""
         words = ncu.command(self.tool, options, report, self.program())
-        return ncu.profile(words, report, environment=self.environment, **limits)
+        with self.stage(stage):
+            errors = ncu.profile(
+                words,
+                report,
+                environment=self.environment,
+                timeout=self.plan.timeout,
+                on_progress=show,
+                watchdog=watchdog,
+            )
+        if errors:
+            self.warn_of("ncu reported an error", errors[-1][:300])
+        return report
 
     def _timeline(self) -> Events | None:
         """The redacted timeline; a failure causes a warning, not the end of the run."""
@@ -633,7 +627,11 @@ def _sections(sections: str) -> dict[str, str]:
 def check_room(out: Path) -> None:
     folder, free = free_room(out)
     if free < _ROOM_WANTED:
-        raise EnvironmentProblem(
-            f"{folder}: only {free >> 20} MiB free",
-            "free disk space, or give --output another disk",
-        )
+        raise EnvironmentProblem(f"{folder}: only {free >> 20} MiB free", _FREE)
+
+
+def required(name: str, title: str) -> Tool:
+    """A tool; raises EnvironmentProblem, with its title, where it is not installed."""
+    if (tool := find(name)) is None:
+        raise EnvironmentProblem(f"{name} was not found", f"install {title}, see `profkit doctor`")
+    return tool

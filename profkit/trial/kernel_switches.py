@@ -7,11 +7,11 @@ A name has all that a switch needs, so that those of a run can be combined in an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from profkit.capture.cuda_source import Build
 from profkit.core.typed_file import Model
@@ -152,22 +152,16 @@ def build_of(names: Iterable[str]) -> tuple[Build, Mapping[str, int]]:
         elif match := _VALUE.fullmatch(name):
             values[match["name"]] = int(match["value"])
             applied.append(edits.with_constant(match["name"], int(match["value"])))
-    return replace(build, edit=_all(applied)), values
 
-
-def _with(build: Build, other: Build) -> Build:
-    """A build with what another sets."""
-    plain = Build()
-    names = (
-        name for name in build.__struct_fields__ if getattr(other, name) != getattr(plain, name)
-    )
-    return replace(build, **{name: getattr(other, name) for name in names})
-
-
-def _all(applied: Sequence[edits.Edit]) -> Callable[[str], str]:
     def edit(text: str) -> str:
         for each in applied:
             text = each(text)
         return text
 
-    return edit
+    return replace(build, edit=edit), values
+
+
+def _with(build: Build, other: Build) -> Build:
+    """A build with what another sets."""
+    options = asdict(other).items() - asdict(Build()).items()
+    return replace(build, **dict(options))

@@ -30,7 +30,9 @@ class KernelWorker(Worker):
 
     def load(self, path: str, arguments: Sequence[str], variants: Sequence[str]) -> Target:
         target = load_target(Path(path), arguments)
-        return replace_variants(target, [_switched(target, name) for name in variants])
+        other = replace(target, variants=[_switched(target, name) for name in variants])
+        object.__setattr__(other, "scope", target.scope)  # with its imports
+        return other
 
     def open(self, *arguments: Any, **named: Any) -> Loaded:
         """As of `Worker`; a variant that takes the GPU from this process ends it."""
@@ -73,13 +75,6 @@ def _differs(offer: Offer, sources: Collection[Source]) -> bool:
             source.compiled(build).cubin != source.compiled().cubin for source in sources
         )
     return True  # its error is said where it is checked
-
-
-def replace_variants(target: Target, variants: Sequence[Variant]) -> Target:
-    """A target with other variants, and its imports."""
-    other = replace(target, variants=variants)
-    object.__setattr__(other, "scope", target.scope)
-    return other
 
 
 def _end_without_device() -> None:

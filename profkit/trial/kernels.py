@@ -7,13 +7,13 @@ Those that change the rounding of results stand apart: they are combined last.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from profkit.capture.correctness import Declared
 from profkit.core.errors import TargetFailed, UsageError
 from profkit.core.fingerprint import Fingerprint
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import File, Model, row_of
 from profkit.core.version import __version__
 from profkit.rules.tried import Tried
@@ -98,9 +98,8 @@ def try_kernels(
         )
     by_name = {offer.name: offer for offer in offers if not only or offer.name in only}
     if not by_name:
-        raise UsageError(
-            "none of these switches applies", f"use {', '.join(o.name for o in offers)}"
-        )
+        known = ", ".join(offer.name for offer in offers)
+        raise UsageError("none of these switches applies", f"use {known}")
     trial = _Trial(plan, variant, by_name, tell)
     sound = trial.sound(by_name)
     until = max(started + budget, time.monotonic() + _LEAST)
@@ -148,11 +147,8 @@ def tried_rows(trial: KernelTrial) -> tuple[Tried, ...]:
 
 def tried_by_category(trial: KernelTrial) -> Mapping[str, Sequence[Tried]]:
     """What was tried by the category of findings that its switches are a fix of."""
-    rows: dict[str, list[Tried]] = defaultdict(list)
-    for row in tried_rows(trial):
-        for category in fixed_by(row.switches) if len(row.switches) == 1 else ():
-            rows[category].append(row)
-    return rows
+    alone = [row for row in tried_rows(trial) if len(row.switches) == 1]
+    return grouped((category, row) for row in alone for category in fixed_by(row.switches))
 
 
 def _gains(candidate: TimedCandidate) -> bool:
@@ -259,15 +255,13 @@ class _Trial:
     def tried(self, candidate: TimedCandidate) -> TriedSwitch:
         """A candidate with what it changes and how to keep it."""
         switches = self.switches(candidate.variant)
-        return TriedSwitch(
+        return row_of(
+            TriedSwitch,
+            candidate,
             switches=switches,
             changes=self._changes(switches),
             keep=tuple(self._offers[name].keep for name in switches),
             seconds=candidate.median,
-            speedup=candidate.speedup,
-            low=candidate.low,
-            high=candidate.high,
-            verdict=candidate.verdict,
         )
 
 
@@ -298,14 +292,9 @@ def kernel_document(trial: KernelTrial) -> doc.Document:
 
 def _keeping(rows: Iterable[TriedSwitch]) -> Iterator[str]:
     """What to write to keep each, once."""
-    for text in dict.fromkeys(text for row in rows for text in row.keep):
-        names = {
-            name
-            for row in rows
-            for name, own in zip(row.switches, row.keep, strict=True)
-            if own == text
-        }
-        yield f"To keep {' and '.join(sorted(names))}: {text}"
+    pairs = (pair for row in rows for pair in zip(row.keep, row.switches, strict=True))
+    for text, names in grouped(pairs).items():
+        yield f"To keep {' and '.join(sorted(set(names)))}: {text}"
 
 
 def _kind(switches: Iterable[str]) -> frozenset[str]:
@@ -322,11 +311,9 @@ def _best_of_each(proven: Iterable[TriedSwitch]) -> Iterable[TriedSwitch]:
 
 
 def _verdict(trial: KernelTrial) -> Iterator[str]:
-    if trial.best:
-        yield f"Proven {_factor(trial.best)}, same results: {' + '.join(trial.best.switches)}"
-    if trial.rounding:
-        switches = " + ".join(trial.rounding.switches)
-        yield f"Proven {_factor(trial.rounding)}, other rounding: {switches}"
+    for row, results in ((trial.best, "same results"), (trial.rounding, "other rounding")):
+        if row:
+            yield f"Proven {_factor(row)}, {results}: {' + '.join(row.switches)}"
     if not (trial.best or trial.rounding):
         yield "No switch is faster beyond chance"
 

@@ -32,10 +32,8 @@ def with_trial(
 def trial_in(path: Path) -> TrialFile | KernelTrial:
     """What `profkit try` wrote; raises BadInput for a damaged file, and any other."""
     is_program = read_json(path).get("schema") == TrialFile.__struct_config__.tag
-    remedy = "try again with -o FILE"
-    return (
-        read_file(path, TrialFile, remedy) if is_program else read_file(path, KernelTrial, remedy)
-    )
+    kind: type[TrialFile | KernelTrial] = TrialFile if is_program else KernelTrial
+    return read_file(path, kind, "try again with -o FILE")
 
 
 def trial_of(

@@ -111,18 +111,16 @@ def _holm(known: Sequence[Comparison], others: int) -> list[Comparison]:
 def _row(evidence: Evidence, combination: Combination, verdict: Comparison | None) -> TrialRow:
     judgment = evidence.judgment(combination)
     status, reason = _status(evidence, combination, verdict)
-    speedup = evidence.speedup(combination) or None
     if verdict is not None:
         names = " + ".join(switch.name for switch in combination)
         verdict = replace(verdict, a="unchanged", b=names)
-        speedup = verdict.speedup
     return TrialRow(
         switches=tuple(switch.name for switch in combination),
         what="; ".join(switch.what for switch in combination),
         changes=declared(combination),
         status=status,
         runs=len(evidence.of(combination)),
-        speedup=speedup,
+        speedup=verdict.speedup if verdict else evidence.speedup(combination) or None,
         comparison=verdict,
         difference=_finite(judgment.difference) if judgment else None,
         allowed=_finite(judgment.allowed) if judgment else None,

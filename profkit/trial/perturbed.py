@@ -59,7 +59,8 @@ class _Runs:
         started = time.monotonic()
         self._run(UNCHANGED)
         seconds = time.monotonic() - started
-        fault = self.faults.get(UNCHANGED) or self._unseen()
+        is_seen = any(each.times for each in self.records[UNCHANGED][0].kernels.values())
+        fault = self.faults.get(UNCHANGED) or ("" if is_seen else "no launch of a kernel was seen")
         fitting = int((left() + seconds) / (_ROUNDS * seconds)) - 1
         names = list(PERTURBATIONS)[: max(fitting, 0)]
         if fault or not names:
@@ -105,10 +106,3 @@ class _Runs:
         printed = [replace(run, results={}, printed=run.results) for run in (*unchanged, result)]
         judgment = checks.judged(printed[:-1], (), printed[-1:], {"nothing"})
         return "" if judgment is None or judgment.is_same else "it printed other numbers"
-
-    def _unseen(self) -> str:
-        """Why the launches of the first run say nothing; "" where they do."""
-        (record,) = self.records[UNCHANGED]
-        if any(each.times for each in record.kernels.values()):
-            return ""
-        return "no launch of a kernel was seen"

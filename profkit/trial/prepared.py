@@ -65,11 +65,9 @@ class Prepared:
     @property
     def fault(self) -> str | None:
         """Why it can't be forked, "" where it can, None as long as that is not known."""
-        ready = self.place / "ready"
-        if self._process.poll() is not None and not ready.exists():
-            return "it has ended before"
+        has_ended, ready = self._process.poll() is not None, self.place / "ready"
         if not ready.exists():
-            return None
+            return "it has ended before" if has_ended else None
         said = json.loads(ready.read_text("utf-8"))
         is_child = said["parent"] == self._process.pid
         return said["fault"] or ("" if is_child else "another program starts it")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
+from profkit.core.typed_file import row_of
 from profkit.core.yaml_files import shipped_yaml
 from profkit.timing.verdict import compare
 from profkit.trial.launches import Key, LaunchRecord
@@ -49,13 +50,11 @@ def responses(
     chosen = sorted(totals, key=lambda key: -totals[key])[:_MOST]
     names = _demangled([key[0] for key in chosen])
     return tuple(
-        KernelResponses(
+        row_of(
+            KernelResponses,
+            first[key],
             kernel=name,
-            grid=key[1],
-            block=key[2],
-            shared=key[3],
             seconds=means[key],
-            launches=first[key].launches,
             share=totals[key] / total,
             responses=tuple(
                 Response(perturbation=perturbation, reason=faults[perturbation])

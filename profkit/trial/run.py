@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from profkit.capture import process
 from profkit.capture.watchdog import Stalled, Watchdog
+from profkit.core.typed_file import part
 from profkit.execution.injection import Hook, injected
 from profkit.trial.prepared import Plan, Prepared
 from profkit.trial.switch import Switch
@@ -123,11 +124,11 @@ class _Record(Struct, frozen=True):
     compiling: dict[str, list[int]]
     backlog: dict[str, float]
     results: dict[str, list[list[float | None] | None]]
-    features: list[str]
-    applied: list[str]
+    features: frozenset[str]
+    applied: frozenset[str]
     facts: dict[str, float | str]
-    modules: list[str]
-    changed: list[str]
+    modules: tuple[str, ...]
+    changed: tuple[str, ...]
 
 
 def run_program(
@@ -162,10 +163,9 @@ def run_program(
         if prepared is not None:
             end, log = prepared.run(plan), prepared.place / "log"
         else:
-            variables = variables_of(switches, environment)
-            variables = {name: value.format(folder=made) for name, value in variables.items()}
             plan.write(place / "plan")
-            variables = {**environment, **variables}
+            own = variables_of(switches, environment).items()
+            variables = {**environment, **{name: text.format(folder=made) for name, text in own}}
             hooked = hooked_environment(variables, place) if is_hooked else variables
 
             def note() -> None:
@@ -317,12 +317,8 @@ def _result(result: Result, records: Sequence[_Record], extent: Extent, problem:
         result,
         results=record.results if has_results else result.results,
         printed=result.results if has_results else {},
-        features=frozenset(record.features),
-        applied=result.applied | frozenset(record.applied),
-        facts=record.facts,
-        modules=tuple(record.modules),
-        changed=tuple(record.changed),
-        stopped=record.stopped,
+        applied=result.applied | record.applied,
+        **part(record, "features", "facts", "modules", "changed", "stopped"),
     )
     unit = record.leading if extent.unit is None else extent.unit
     if not unit or unit == WALL:

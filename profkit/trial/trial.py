@@ -86,7 +86,7 @@ def try_program(
             return measure(chosen, perturb=perturb)
 
         def run_plain() -> Result | None:
-            if not measure.can_repeat():
+            if measure.first is None or measure.left() <= measure.first.seconds:
                 return None
             tell("whole program without hooks", "")
             return measure.run_with({}, is_hooked=False)
@@ -119,8 +119,7 @@ class _Runner:
         self.forks = self.excluded = 0
 
     def __call__(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
-        remaining = self.left()
-        limit = remaining
+        limit = remaining = self.left()
         if self.first:
             slowest = _SLOWER * self.first.seconds
             limit = min(slowest + _COMPILING, max(slowest / 2, _OF_LEFT * remaining))
@@ -182,10 +181,6 @@ class _Runner:
             folder=self.folder,
             is_hooked=is_hooked,
         )
-
-    def can_repeat(self) -> bool:
-        """Whether there is time for a run as long as the first."""
-        return self.first is not None and self.left() > self.first.seconds
 
     def left(self) -> float:
         """Seconds of the budget that are left."""

@@ -59,12 +59,8 @@ def trial_document(trial: TrialFile) -> doc.Document:
 
 
 def _circumstances(trial: TrialFile) -> str:
-    known = [
-        trial.gpu,
-        trial.framework,
-        f"{plural(trial.runs, 'run')} in {duration(trial.seconds)}",
-    ]
-    words = [", ".join(filter(None, known)) + "."]
+    runs = f"{plural(trial.runs, 'run')} in {duration(trial.seconds)}"
+    words = [", ".join(filter(None, (trial.gpu, trial.framework, runs))) + "."]
     unchanged = trial.unchanged
     if unchanged:
         spread = f" ±{percent(unchanged.spread)} between runs" if unchanged.spread else ""

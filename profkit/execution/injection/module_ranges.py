@@ -36,7 +36,7 @@ _WRAPPED = {
     "OptimizedModule": "_orig_mod",
 }
 _HIDDEN = {"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"}
-_BACKWARD, _OPTIMIZER = "backward", "optimizer"
+_FORWARD, _BACKWARD, _OPTIMIZER = "forward", "backward", "optimizer"
 _programs: Any = {}
 
 
@@ -81,8 +81,8 @@ class ModuleRanges:
 
     def _calling(self) -> Callable[..., Any]:
         """What stands in for `Module.__call__`; the compiler sees torch's own in it."""
-        call, begin, end = self._call, self._begin, self._end
-        name_nodes, is_compiling = self._name_nodes, self._torch.compiler.is_compiling
+        call, end, is_compiling = self._call, self._end, self._torch.compiler.is_compiling
+        begin, name_nodes = self._guarded(self._begin), self._guarded(self._name_nodes)
         callback = self._torch._C._dynamo.eval_frame.get_eval_frame_callback
         trace, thread = self._torch._C._get_tracing_state, self._thread
 
@@ -96,7 +96,8 @@ class ModuleRanges:
                 return call(module, *args, **kwargs)
             try:
                 output = call(module, *args, **kwargs)
-                name_nodes(output, begun)
+                if begun[1] is not None:
+                    name_nodes(output, begun[1])
             finally:
                 end(begun)
             return output
@@ -132,16 +133,19 @@ class ModuleRanges:
         except (KeyError, OSError):
             pass
 
-    def _guarded(self, function: Callable[..., None]) -> Callable[..., None]:
-        def guarded(*args: Any) -> None:
+    def _guarded(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, timed; None from its first failure on, and in code that is traced."""
+
+        def guarded(*args: Any) -> Any:
             if self._is_failed or self._torch.compiler.is_compiling():
-                return
-            begun = perf_counter_ns()
+                return None
+            begun, result = perf_counter_ns(), None
             try:
-                function(*args)
+                result = function(*args)
             except Exception:
                 self._fail()
             self._spent += perf_counter_ns() - begun
+            return result
 
         return guarded
 
@@ -149,7 +153,7 @@ class ModuleRanges:
 
     def _push(self, kind: str, name: str, call: str) -> None:
         self._nvtx.rangePushA(f"profkit-modules:{call}:{kind}:{name}")
-        self._thread.open.append(_BACKWARD if kind == _BACKWARD else name)
+        self._thread.open.append(name if kind == _FORWARD else kind)
         self._ranges += 1
 
     def _pop(self) -> None:
@@ -166,20 +170,8 @@ class ModuleRanges:
         """Begin a module's call: the number of open ranges, its name, and whether it is outermost.
         None: nothing is to end."""
         thread = self._thread
-        if self._is_failed or (thread.is_named and thread.ranges > _RANGES):
+        if thread.is_named and thread.ranges > _RANGES:
             return None
-        begun = perf_counter_ns()
-        try:
-            return self._begun(thread, module, args, kwargs)
-        except Exception:
-            self._fail()
-            return None
-        finally:
-            self._spent += perf_counter_ns() - begun
-
-    def _begun(
-        self, thread: _Thread, module: Any, args: Any, kwargs: Any
-    ) -> tuple[int, str | None, bool] | None:
         is_outermost = thread.is_named is None
         if is_outermost:
             self._end_failed()
@@ -188,8 +180,8 @@ class ModuleRanges:
         if name is None:
             return (depth, None, True) if is_outermost else None
         if not is_outermost and thread.open:
-            self._name(thread, (args, kwargs), thread.open[-1])
-        self._push("forward", name, thread.call)
+            self._name_nodes((args, kwargs), thread.open[-1])
+        self._push(_FORWARD, name, thread.call)
         thread.ranges += 1
         return depth, name, is_outermost
 
@@ -234,36 +226,20 @@ class ModuleRanges:
 
     # Backward
 
-    def _name_nodes(self, output: Any, begun: tuple[int, str | None, bool]) -> None:
-        name = begun[1]
-        if name is None or self._is_failed:
-            return
-        before = perf_counter_ns()
-        try:
-            self._name(self._thread, output, name)
-        except Exception:
-            self._fail()
-        self._spent += perf_counter_ns() - before
-
-    def _name(self, thread: _Thread, value: Any, name: str) -> None:
+    def _name_nodes(self, value: Any, name: str) -> None:
         """Have the nodes that computed tensors begin a range of a name, but those that do."""
-        torch = self._torch
+        torch, thread = self._torch, self._thread
         if not torch.is_grad_enabled() or torch._C._functorch.peek_interpreter_stack() is not None:
             return
         compiled: Any = sys.modules.get("torch._dynamo.compiled_autograd")
         if compiled is not None and compiled.compiled_autograd_enabled:
             return
-        text = f"{thread.call}:{name}"
+        enter, call = self._guarded(self._enter), thread.call
         for tensor in _tensors(value, torch):
             node = tensor.grad_fn
             if node is not None and node._sequence_nr() not in thread.nodes:
                 thread.nodes.add(node._sequence_nr())
-                node.register_prehook(self._entering(text))
-
-    def _entering(self, text: str) -> Callable[[Any], None]:
-        call, _, name = text.partition(":")
-        enter = self._guarded(self._enter)
-        return lambda gradients: enter(name, call)  # noqa: ARG005
+                node.register_prehook(lambda _: enter(name, call))
 
     def _enter(self, name: str, call: str) -> None:
         """Backward arrives at a module: the range of the last one ends."""
@@ -300,7 +276,6 @@ class ModuleRanges:
         if not self._calls or count < self._calls:
             name = f"{type(optimizer).__name__}.step"
             self._push(_OPTIMIZER, name, "later" if count else "first")
-            self._thread.open[-1] = _OPTIMIZER
 
     def _optimizer_ends(self, *_: Any) -> None:
         if self._thread.open[-1:] == [_OPTIMIZER]:

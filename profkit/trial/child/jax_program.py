@@ -228,9 +228,8 @@ class JaxProgram:
             watched.of = getattr(fun, "__code__", None)
             if not isinstance(fun, FunctionType) or "<locals>" in fun.__qualname__:
                 local.append(key)  # of an outer call, which has ended perhaps
-                for late in local[:-_LOCAL]:
-                    known.pop(late, None)
-                    local.remove(late)
+                if len(local) > _LOCAL:
+                    known.pop(local.pop(0), None)
             return watched
 
         return transformed

@@ -222,7 +222,9 @@ class TorchProgram:
 
         def noted(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            self._note_compilations()
+            handler: Any = getattr(sys.modules.get("torch._dynamo"), "callback_handler", None)
+            if handler is not None and self._note_compiled not in handler.end_callbacks:
+                handler.end_callbacks.append(self._note_compiled)
             return result
 
         @functools.wraps(original)
@@ -246,11 +248,6 @@ class TorchProgram:
             return called
 
         torch.compile, self.compile = compiled, noted
-
-    def _note_compilations(self) -> None:
-        handler: Any = getattr(sys.modules.get("torch._dynamo"), "callback_handler", None)
-        if handler is not None and self._note_compiled not in handler.end_callbacks:
-            handler.end_callbacks.append(self._note_compiled)
 
     def _note_compiled(self, *_: Any) -> None:
         self.record.compiled.append(time.perf_counter_ns())
@@ -443,7 +440,7 @@ class TorchProgram:
         try:
             yield
         finally:
-            if not self._is_settled():
+            if self._steps < _SETTLED_STEPS and self._calls_in_a_row < _SETTLED_CALLS:
                 self.torch.nn.Module.__call__ = self._looking
 
     def is_inside(self) -> bool:
@@ -452,15 +449,9 @@ class TorchProgram:
             return True
         return self._compiler() is not None or self.torch._C._get_tracing_state() is not None
 
-    def _is_settled(self) -> bool:
-        return self._steps >= _SETTLED_STEPS or self._calls_in_a_row >= _SETTLED_CALLS
-
     def _stop_looking(self) -> None:
+        """Have torch as it was; the compiler compares with what `__call__` was at its import."""
         self.torch.nn.Module.__call__ = self._call
-        self._repair_compiler()
-
-    def _repair_compiler(self) -> None:
-        """The compiler compares with what `Module.__call__` was when it was imported."""
         for name in ("torch._dynamo.utils", "torch._dynamo.variables.nn_module"):
             loaded: Any = sys.modules.get(name)
             if loaded is not None and hasattr(loaded, "unpatched_nn_module_call"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from profkit.core.errors import EnvironmentProblem
+from profkit.core.grouping import grouped
 
 _SOURCE = Path(__file__).with_name("launches.c")
 _COMPILERS = ("cc", "gcc", "clang")
@@ -97,9 +97,7 @@ def read_launches(folder: Path) -> LaunchRecord:
     """What a run recorded in a folder."""
     paths = sorted(folder.glob("*.launches"))
     files = [msgspec.json.decode(path.read_bytes(), type=LaunchFile) for path in paths]
-    groups: defaultdict[Key, list[Launches]] = defaultdict(list)
-    for launches in (each for file in files for each in file.kernels):
-        groups[launches.key].append(launches)
+    groups = grouped((each.key, each) for file in files for each in file.kernels)
     return LaunchRecord(
         {key: _merged(group) for key, group in groups.items()},
         next((file.problem for file in files if file.problem), ""),

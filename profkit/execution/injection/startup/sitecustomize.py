@@ -74,10 +74,6 @@ class _Loader:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        module: ModuleType | None = self._loader.create_module(spec)
-        return module
-
     def exec_module(self, module: ModuleType) -> None:
         module.__loader__ = self._loader
         if module.__spec__ is not None:
@@ -130,27 +126,19 @@ class _Finder:
         return None
 
 
-def _hidden() -> ModuleSpec | None:
-    """The spec of the sitecustomize that would have been found without this folder."""
-    from importlib.machinery import PathFinder
-
-    return PathFinder.find_spec("sitecustomize", sys.path)
-
-
-def _is_elsewhere(path: str) -> bool:
-    return os.path.abspath(path) != _FOLDER
-
-
 def _start() -> ModuleSpec | None:
+    """Hook; the spec of the sitecustomize that would have been found without this folder."""
     try:
-        sys.path[:] = [path for path in sys.path if _is_elsewhere(path)]
+        from importlib.machinery import PathFinder
+
+        sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _FOLDER]
         files = _hooks()
         for name in files.keys() & sys.modules.keys():  # imported by a .pth file
             for path in files.pop(name):
                 _run(path, sys.modules[name])
         if files:
             sys.meta_path.insert(0, _Finder(files))
-        return _hidden()
+        return PathFinder.find_spec("sitecustomize", sys.path)
     except Exception as error:
         _report("sitecustomize", error)
         return None
