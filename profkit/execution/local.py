@@ -54,7 +54,8 @@ class LocalExecutor:
                 outcomes.append(self._outcomes.get_nowait())
         for outcome in outcomes:
             for slot in self._slots:
-                slot.tasks.pop(outcome.task, None)
+                if slot.name == outcome.worker:
+                    del slot.tasks[outcome.task]
         return outcomes
 
     def exclude(self, worker: str) -> None:
