@@ -169,11 +169,11 @@ def _finite(value: float) -> float | None:
 
 
 def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
-    """What to write, for the number of workers and the optimizer that runs had."""
+    """What to write, for the number of workers, the optimizer and the function that runs had."""
     known = {name: str(value) for run in runs for name, value in run.facts.items()}
-    facts = {"workers": "N", "optimizer": "" if runs else "AdamW"} | known
+    facts = {"workers": "N", "optimizer": "" if runs else "AdamW", "jitted": "update"} | known
     text = "\n".join(switch.keep.strip() for switch in combination)
-    for name in ("workers", "optimizer"):
+    for name in ("workers", "optimizer", "jitted"):
         text = text.replace(f"{{{name}}}", facts[name])
     lacking = {"": "optimizer", "SGD": "capturable"}.get(facts["optimizer"])
     return tuple(line for line in text.splitlines() if not lacking or lacking not in line)

@@ -624,6 +624,7 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path, forks: TorchFo
     assert [(each.unit, each.units) for each in nested] == [("gradients", 40)] * 2
     assert [each.output for each in nested] == [without_hooks(tmp_path)] * 2
     assert nested[1].applied == {"jax-jit"}
+    assert nested[1].facts["jitted"] == "update"
     assert run(tmp_path, WARMED).output == without_hooks(tmp_path)
     assert "reads a value from outside that has changed" in run(tmp_path, WARMED, "jax-jit").failure
     site = tmp_path / "site"

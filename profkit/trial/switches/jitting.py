@@ -54,11 +54,17 @@ def _read(function: Any, known: Any) -> Iterator[Any]:
         return
     known.add(function.__code__)
     values = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
-    if "site-packages" not in function.__code__.co_filename:
+    if _is_own(function):
         values += [function.__globals__.get(name) for name in _globals(function.__code__)]
     for value in values:
         yield value
         yield from _read(value, known)
+
+
+def _is_own(function: Any) -> bool:
+    """Whether a function is the program's."""
+    code = getattr(function, "__code__", None)
+    return code is not None and "site-packages" not in code.co_filename
 
 
 class _Attempt:
@@ -77,6 +83,8 @@ class _Attempt:
             try:
                 output = self.jitted(*args, **kwargs)
                 self.program.applied("jax-jit")
+                if self.__name__.isidentifier() and _is_own(self.function):
+                    self.program.record.facts["jitted"] = self.__name__
                 return output
             except Exception:  # not to be traced
                 self.jitted = None
