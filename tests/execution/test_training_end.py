@@ -21,7 +21,7 @@ time.monotonic = lambda: 0.2 * next(now)
 import torch
 from types import SimpleNamespace as Names
 torch.compiler = Names(is_compiling=lambda: False)
-torch.distributed = Names(is_available=lambda: True, is_initialized=lambda: {grouped})
+torch.distributed = Names(is_initialized=lambda: {grouped})
 optimizer, steps = torch.optim.Optimizer(), 0
 try:
     for step in range(1000):
@@ -63,3 +63,12 @@ def test_what_runs_between_steps_is_seen_three_times(periods: int, steps: int) -
     """Rollouts, evaluations, epochs."""
     times = ([0.2] * steps + [9.0]) * periods + [0.2] * 5
     assert is_enough(list(accumulate(times))) is (periods >= 3)
+
+
+@given(st.floats(5.0, 100.0), st.integers(50, 80))
+def test_what_runs_once_is_not_waited_for(seconds: float, steps: int) -> None:
+    """A compilation, say."""
+    times = [0.2] * steps + [seconds]
+    again = 2 * (steps - 6)
+    assert not is_enough(list(accumulate([*times, *[0.2] * (again - 1)])))
+    assert is_enough(list(accumulate([*times, *[0.2] * (again + 2)])))

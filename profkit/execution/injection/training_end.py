@@ -19,6 +19,7 @@ _PREPARING = 5  # first steps, chosen: autotuning, lazy loading
 _STEPS, _SECONDS = 40, 5.0  # of them, chosen: medians and quartiles of steps are known by then
 _PAUSE = 5.0  # chosen: usual steps after which another part of the program has run in between
 _PERIODS = 3  # such parts, chosen: they repeat, too
+_AGAIN = 2.0  # chosen: times that something new took to come, in which it would have come again
 _EACH = 10  # steps from one look at them to the next
 
 
@@ -46,21 +47,23 @@ class Training:
 
     def _is_alone(self) -> bool:
         """Whether this is the program's only process that trains, and its main thread."""
-        distributed = self._torch.distributed
+        is_initialized = getattr(self._torch.distributed, "is_initialized", bool)
         is_main = threading.current_thread() is threading.main_thread()
-        is_group = distributed.is_available() and distributed.is_initialized()
-        return is_main and not is_group and multiprocessing.parent_process() is None
+        return is_main and not is_initialized() and multiprocessing.parent_process() is None
 
 
 def is_enough(ends: list[float]) -> bool:
-    """Whether steps that ended at these moments (s) show what others after them do."""
+    """Whether steps that ended at these moments (s) show what others after them do: what ran
+    between them has come again, or hasn't for twice the time before it."""
     steady = ends[_PREPARING:]
     if len(steady) <= _STEPS or steady[-1] - steady[0] < _SECONDS:
         return False
     times = [after - before for before, after in zip(steady, steady[1:])]
     usual = median(times)
-    pauses = sum(time > _PAUSE * usual for time in times)
-    return not 0 < pauses < _PERIODS
+    pauses = [place for place, time in enumerate(times) if time > _PAUSE * usual]
+    if not pauses or len(pauses) >= _PERIODS:
+        return True
+    return steady[-1] - steady[pauses[-1] + 1] > _AGAIN * (steady[pauses[-1]] - steady[0])
 
 
 def install(module: Any) -> None:
