@@ -323,7 +323,8 @@ class _Search:
         while not self.is_decided(combination):
             pairs = len(self.evidence.pairs(combination))
             noise = self.evidence.spread * math.sqrt(2 / max(pairs, 1))
-            is_likely = self.evidence.speedup(combination) > math.exp(_SPREADS * noise)
+            clear = max(_CLEAR, math.exp(_SPREADS * noise))
+            is_likely = self.evidence.speedup(combination) > clear
             if pairs >= (_LAST_PAIRS if is_likely else most) or self.evidence.failure(combination):
                 return False
             is_early = share < 1 and pairs >= THRESHOLDS.blocks
