@@ -18,8 +18,9 @@ from weakref import WeakKeyDictionary
 _PREPARING = 5  # first steps, chosen: autotuning, lazy loading
 _STEPS, _SECONDS = 40, 5.0  # of them, chosen: medians and quartiles of steps are known by then
 _PAUSE = 5.0  # chosen: usual steps after which another part of the program has run in between
-_PERIODS = 3  # such parts, chosen: they repeat, too
-_AGAIN = 2.0  # chosen: times that something new took to come, in which it would have come again
+# Such parts, chosen: they repeat, too; and times that the last took to come, in which it would have
+# come again.
+_PERIODS, _AGAIN = 3, 2.0
 _EACH = 10  # steps from one look at them to the next
 
 
@@ -29,20 +30,21 @@ class Training:
     def __init__(self, torch: Any, path: str) -> None:
         from torch.optim import optimizer
 
-        self._torch, self._path = torch, path
+        self._torch, self._path, self._is_over = torch, path, False
         self._ends: WeakKeyDictionary[Any, list[float]] = WeakKeyDictionary()
         optimizer.register_optimizer_step_post_hook(self._stepped)
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
         if self._torch.compiler.is_compiling():
             return
+        if self._is_over and os.path.exists(self._path):  # the program has caught it, and goes on
+            os.remove(self._path)
         ends = self._ends.setdefault(optimizer, [])
         ends.append(monotonic())
-        if len(ends) % _EACH == 0 and self._is_alone() and is_enough(ends):
+        if len(ends) % _EACH == 0 and not self._is_over and self._is_alone() and is_enough(ends):
+            self._is_over = True
             with open(self._path, "w", encoding="utf-8") as file:
                 file.write(str(len(ends)))
-            if self._torch.cuda.is_initialized():
-                self._torch.cuda.synchronize()
             raise SystemExit(0)
 
     def _is_alone(self) -> bool:
