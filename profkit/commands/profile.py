@@ -105,7 +105,7 @@ class Application:
       collectives: Also profile the NCCL kernel that takes the most time; needs an ncu newer than
         2025.3, which keeps ranks in lockstep.
       modules (--modules/--no-modules): Name the torch modules that launch kernels, by NVTX ranges
-        in their first calls, and end the recording of a training after enough steps.
+        in their first calls.
       resume (RUN): Go on with an unfinished run of --app, as it was begun, but for --budget.
     """
 

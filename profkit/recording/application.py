@@ -43,13 +43,7 @@ from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, Targ
 from profkit.core.regular_file import open_regular
 from profkit.core.text_files import read_text
 from profkit.core.typed_file import encode, read_file
-from profkit.execution.injection import (
-    MODULE_CALLS,
-    TRAINING_END,
-    injected,
-    module_ranges_hooks,
-    training_end_hooks,
-)
+from profkit.execution.injection import MODULE_CALLS, injected, module_ranges_hooks
 from profkit.page.application import application_section, page_without_report
 from profkit.page.data import RunParts
 from profkit.page.page import page_html
@@ -324,7 +318,7 @@ class _Application(Profiling):
         database = self.folder / name
         duration = self.plan.budget and self.plan.budget * _TIMELINE_SHARE
         options = nsys.NsysOptions(TRACE, graphs, duration=duration, primary=True)
-        with self.stage(_RECORDING[graphs == "node"]), self._hooked(name == NODES) as environment:
+        with self.stage(_RECORDING[graphs == "node"]), self._named(name == NODES) as environment:
             try:
                 try:
                     self.export_timeline(database, options, environment)
@@ -345,26 +339,19 @@ class _Application(Profiling):
             return read(database)
 
     @contextmanager
-    def _hooked(self, in_all_calls: bool) -> Iterator[Mapping[str, str]]:
+    def _named(self, in_all_calls: bool) -> Iterator[Mapping[str, str]]:
         """The environment in which the modules of a torch program get ranges: in the first calls,
-        or in all, which then also has what is captured late, where times aren't used. A training
-        whose steps are to be found ends after enough of them."""
-        plan = self.plan
-        if not plan.modules:
+        or in all, which then also has what is captured late, where times aren't used."""
+        if not self.plan.modules:
             yield self.environment
             return
         with tempfile.TemporaryDirectory(prefix=f"{PARTIAL}hooks-", dir=self.folder) as temporary:
-            log, end = Path(temporary) / "log", Path(temporary) / "end"
-            calls = str(0 if in_all_calls else _NAMED_CALLS)
-            environment = {**self.environment, MODULE_CALLS: calls, TRAINING_END: str(end)}
-            hooks = module_ranges_hooks() + training_end_hooks() * (plan.step is None)
-            yield injected(environment, hooks, log)
+            log = Path(temporary) / "log"
+            calls = {MODULE_CALLS: str(0 if in_all_calls else _NAMED_CALLS)}
+            yield injected({**self.environment, **calls}, module_ranges_hooks(), log)
             if log.exists():
                 last = read_text(log).strip().rpartition("\n")[2]
                 self.warn_of("not all modules are named", last)
-            if end.exists() and not in_all_calls:
-                count = read_text(end).strip()
-                self.warn(f"recorded until step {count}: --no-modules records the whole program")
 
     def _keep_the_beginning(self, database: Path) -> None:
         """Keep the timeline of a program that failed, if it has GPU work."""

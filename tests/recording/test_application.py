@@ -337,14 +337,6 @@ def test_a_program_whose_modules_can_not_be_named_is_profiled(bench: Bench) -> N
     assert "! not all modules are named: ValueError: odd" in done.stdout
 
 
-def test_a_recording_that_ends_before_the_program_is_said_to(bench: Bench) -> None:
-    planned(bench, program(bench.folder))
-    app = bench.app('[ -z "$PROFKIT_TRAINING_END" ] || echo 50 > "$PROFKIT_TRAINING_END"')
-    done = bench.profile("--app", "--", app)
-    assert done.returncode == 0, done.stderr
-    assert "! recorded until step 50: --no-modules records the whole program" in done.stdout
-
-
 def test_nsys_that_can_not_trace_libraries_traces_cuda_alone(bench: Bench) -> None:
     planned(bench, program(bench.folder), nsys="traces no libraries")
     done = bench.profile("--app", "--", bench.app("true"))

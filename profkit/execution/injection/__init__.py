@@ -16,8 +16,6 @@ from msgspec import Struct
 _STARTUP = Path(__file__).with_name("startup")
 MODULE_CALLS = "PROFKIT_MODULE_CALLS"
 """The variable with the number of calls of each outermost module that have ranges; 0: all."""
-TRAINING_END = "PROFKIT_TRAINING_END"
-"""The variable with the file that the number of steps is written to once they are enough."""
 
 
 class Hook(Struct, frozen=True):
@@ -46,8 +44,3 @@ def module_ranges_hooks() -> tuple[Hook, ...]:
     """Hooks that put NVTX ranges around the modules of a torch program, by MODULE_CALLS."""
     path = Path(__file__).with_name("module_ranges.py")
     return Hook("torch", path), Hook("torch._dynamo.eval_frame", path)
-
-
-def training_end_hooks() -> tuple[Hook, ...]:
-    """Hooks that end a torch training after enough steps, by TRAINING_END."""
-    return (Hook("torch", Path(__file__).with_name("training_end.py")),)
