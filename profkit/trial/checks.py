@@ -6,7 +6,6 @@ import math
 import re
 import statistics
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
 
 from msgspec import Struct
 
@@ -14,7 +13,6 @@ from profkit.trial.run import PRINTED, Result, shown, timeless
 from profkit.trial.trial_file import Changes
 
 _EARLY = 5  # results of a series that are compared one by one, before errors have grown
-_GROWN = 0.1  # chosen: a difference of unchanged runs from which on they are no longer compared
 _LATE = 12  # results from which on the mean of the last third is compared too
 _OWN = 3.0  # chosen: times the difference of two unchanged runs
 _PERTURBED = 10.0  # chosen: kernels round in other places, parameters are perturbed in one
@@ -106,8 +104,7 @@ def _judgments(
     series = [(name, row, False) for name, row in unchanged[0].results.items()]
     series += [(name, row, True) for name, row in unchanged[0].printed.items()]
     for name, row, is_printed in series:
-        count = _agreeing(row, [run.results.get(name, ()) for run in unchanged[1:]])
-        early = _of_decimals if name.startswith(PRINTED) else partial(_early, count)
+        early = _of_decimals if name.startswith(PRINTED) else _early
         measures = [_of_tokens] if name == _TOKENS else [early, _late]
         for is_late, measure in enumerate(measures):
 
@@ -148,21 +145,12 @@ def _scatter(row: Row) -> float:
     return statistics.stdev(known) / middle if len(known) > 1 and middle else 0.0
 
 
-def _agreeing(row: Row, others: Sequence[Row]) -> int:
-    """How many of the first results of unchanged runs are compared: where sums are made in another
-    order each time, a training's errors can have grown within five steps."""
-    count = _EARLY
-    while count > 1 and any(_early(count, row, other) > _GROWN for other in others):
-        count -= 1
-    return count
-
-
-def _early(count: int, a: Row, b: Row) -> float:
+def _early(a: Row, b: Row) -> float:
     if a == b:
         return 0.0
     if a and not b:
         return math.inf
-    return max((_distance(*pair) for pair in list(zip(a, b, strict=False))[:count]), default=0.0)
+    return max((_distance(*pair) for pair in list(zip(a, b, strict=False))[:_EARLY]), default=0.0)
 
 
 def _of_decimals(a: Row, b: Row) -> float:

@@ -325,7 +325,8 @@ class _Search:
             noise = self.evidence.spread * math.sqrt(2 / max(pairs, 1))
             clear = max(_CLEAR, math.exp(_SPREADS * noise))
             is_likely = self.evidence.speedup(combination) > clear
-            if pairs >= (_LAST_PAIRS if is_likely else most) or self.evidence.failure(combination):
+            longest = _LAST_PAIRS if is_likely and most > _EARLY_PAIRS else most
+            if pairs >= longest or self.evidence.failure(combination):
                 return False
             is_early = share < 1 and pairs >= THRESHOLDS.blocks
             least = max(_PROMISING, math.exp(_NOISE * noise) if is_early else 0.0)

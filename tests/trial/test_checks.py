@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from profkit.trial.checks import faulty, judged, missing_output, spread
+from profkit.trial.checks import judged, missing_output, spread
 from profkit.trial.run import Result, masked
 from profkit.trial.trial_file import Changes
 
@@ -132,19 +132,3 @@ def test_no_rounding_makes_zeros_right() -> None:
     judgment = judged([unchanged], [moved], [zeros], {"rounding"})
     assert judgment is not None
     assert not judgment.is_same
-
-
-def test_results_are_compared_until_those_of_unchanged_runs_part() -> None:
-    """Atomic additions differ in each run, which a training can make a hundred per cent of in two
-    steps: the steps before show whether a switch changes results."""
-    unchanged = [result([[1.0], [1.0], [1.0 + error], [9.0]]) for error in (0, 0.3, 1.0)]
-    same, other = result([[1.0], [1.0], [0.2], [0.1]]), result([[1.0], [1.1], [1.0], [9.0]])
-    assert faulty(unchanged) == ""
-    for run, is_same in ((same, True), (other, False)):
-        judgment = judged(unchanged, [], [run], {"rounding"})
-        assert judgment is not None
-        assert judgment.is_same is is_same
-
-
-def test_unchanged_runs_whose_first_results_differ_are_faulty() -> None:
-    assert "not seeded" in faulty([result([[1.0], [1.0]]), result([[2.0], [1.0]])])
