@@ -110,6 +110,7 @@ _OPTIONS: Mapping[str, _Option] = {
 _VALUE = re.compile(r"(?P<name>\w+)-(?P<value>\d+)")
 _TRITON: Mapping[str, Sequence[int]] = {"num_warps": (1, 2, 4, 8, 16), "num_stages": range(1, 6)}
 _MOST_CONSTANTS = 8  # of a source, chosen: each has two or three values to try
+_FURTHER = 6  # times that a constant which gains is halved or doubled on, chosen
 
 
 def offers_for_source(texts: Iterable[str]) -> Iterator[Offer]:
@@ -138,6 +139,21 @@ def _others(value: int) -> Sequence[int]:
     """Other values of a constant to try: half, twice and, of a small one, four times."""
     values = [value // 2, 2 * value, *([4 * value] if value < 8 else [])]
     return [each for each in values if each > 0] if value > 0 else []
+
+
+def further(name: str, offered: Mapping[str, Offer]) -> Iterator[Offer]:
+    """The values of a constant beyond one that gains, if none beyond it was offered."""
+    match = _VALUE.fullmatch(name)
+    if not match or name in _EDITS or name in _OPTIONS or match["name"] in _TRITON:
+        return
+    value, stem = int(match["value"]), name[: match.start("value")]
+    known = sorted(int(each[len(stem) :]) for each in offered if each.startswith(stem))
+    is_least = value == known[0] <= known[-1] // 4  # of 1 are 2 and 4 offered alone
+    others = [value >> times if is_least else value << times for times in range(1, _FURTHER + 1)]
+    for other in others if is_least or value == known[-1] else ():
+        if other:
+            keep = offered[name].keep.removesuffix(str(value)) + str(other)
+            yield replace(offered[name], name=f"{stem}{other}", keep=keep)
 
 
 def build_of(names: Iterable[str]) -> tuple[Build, Mapping[str, int]]:

@@ -23,7 +23,7 @@ from profkit.timing.measurement import Tell, TimingPlan
 from profkit.timing.optimum import Optimum, TimedCandidate, optimize
 from profkit.timing.results import Verdict
 from profkit.timing.turns import Died
-from profkit.trial.kernel_switches import Changes, Offer, fixed_by
+from profkit.trial.kernel_switches import Changes, Offer, fixed_by, further
 from profkit.ui import document as doc
 from profkit.ui.text import number
 
@@ -106,7 +106,8 @@ def try_kernels(
     names = [variant, *(f"{variant}+{name}" for name in sound)]
     first = trial.race(variant, names, (until - time.monotonic()) * _SHARE)
     candidates = first.file.candidates
-    gaining = [each for each in candidates if _gains(each)]
+    alone = [each for each in candidates if _gains(each)]
+    gaining = alone if only else trial.followed(alone, until)
     best, rounding = trial.combine(gaining, until)
     return KernelTrial(
         profkit=__version__,
@@ -159,7 +160,7 @@ class _Trial:
     """The trial of one variant."""
 
     def __init__(
-        self, plan: TimingPlan, variant: str, offers: Mapping[str, Offer], tell: Tell
+        self, plan: TimingPlan, variant: str, offers: dict[str, Offer], tell: Tell
     ) -> None:
         self._plan, self._variant, self._offers, self._tell = plan, variant, offers, tell
         self.failed: dict[str, str] = {}
@@ -197,6 +198,19 @@ class _Trial:
             raise TargetFailed(f"{self._variant}: {wrong[self._variant]}", "fix it first")
         self.failed |= {name: wrong[label] for label, name in labels.items() if label in wrong}
         return [name for label, name in labels.items() if label not in wrong]
+
+    def followed(self, gaining: Sequence[TimedCandidate], until: float) -> Sequence[TimedCandidate]:
+        """What gains, and what does beyond the values of constants that gain; the fastest first."""
+        names = [name for each in gaining for name in self.switches(each.variant)]
+        beyond = {offer.name: offer for name in names for offer in further(name, self._offers)}
+        if not beyond:
+            return gaining
+        self._offers |= beyond
+        names = [self._variant, *(f"{self._variant}+{name}" for name in self.sound(beyond))]
+        left = max((until - time.monotonic()) * _SHARE, _LEAST / 2)
+        raced = self.race(self._variant, names, left)
+        both = [*gaining, *(each for each in raced.file.candidates if _gains(each))]
+        return sorted(both, key=lambda each: -each.speedup)
 
     def combine(
         self, gaining: Sequence[TimedCandidate], until: float

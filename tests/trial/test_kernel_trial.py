@@ -77,6 +77,14 @@ def test_the_faster_constant_is_proven_and_wrong_and_broken_ones_are_refused(
     assert "Refused (wrong results): kFactor-2" in text
 
 
+def test_a_constant_that_gains_is_followed_as_far_as_it_does(plan: TimingPlan) -> None:
+    trial = tried(plan, ())
+    assert trial.best is not None
+    assert trial.best.switches == ("kMilliseconds-1",)
+    assert trial.best.low > 4  # 8 ms to 1 ms
+    assert trial.best.keep == ("set kMilliseconds to 1",)
+
+
 def test_a_variant_without_kernels_of_its_own_has_no_switches(plan: TimingPlan) -> None:
     with pytest.raises(UsageError, match="no CUDA source"):
         try_kernels(plan, "plain", 6.0, lambda *_: None)
