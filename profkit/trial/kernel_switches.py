@@ -110,7 +110,7 @@ _OPTIONS: Mapping[str, _Option] = {
 _VALUE = re.compile(r"(?P<name>\w+)-(?P<value>\d+)")
 _TRITON: Mapping[str, Sequence[int]] = {"num_warps": (1, 2, 4, 8, 16), "num_stages": range(1, 6)}
 _MOST_CONSTANTS = 8  # of a source, chosen: each has two or three values to try
-_FURTHER = 6  # times that a constant which gains is halved or doubled on, chosen
+_FURTHER = 6, 2  # times that a constant which gains is halved or doubled on, chosen
 
 
 def offers_for_source(texts: Iterable[str]) -> Iterator[Offer]:
@@ -148,12 +148,14 @@ def further(name: str, offered: Mapping[str, Offer]) -> Iterator[Offer]:
         return
     value, stem = int(match["value"]), name[: match.start("value")]
     known = sorted(int(each[len(stem) :]) for each in offered if each.startswith(stem))
-    is_least = value == known[0] <= known[-1] // 4  # of 1 are 2 and 4 offered alone
-    others = [value >> times if is_least else value << times for times in range(1, _FURTHER + 1)]
-    for other in others if is_least or value == known[-1] else ():
-        if other:
-            keep = offered[name].keep.removesuffix(str(value)) + str(other)
-            yield replace(offered[name], name=f"{stem}{other}", keep=keep)
+    others: list[int] = []
+    if value == known[0] <= known[-1] // 4:  # of 1 are 2 and 4 offered alone
+        others = [value >> times for times in range(1, _FURTHER[0] + 1)]
+    elif value == known[-1]:
+        others = [value << times for times in range(1, _FURTHER[1] + 1)]
+    for other in filter(None, others):
+        keep = offered[name].keep.removesuffix(str(value)) + str(other)
+        yield replace(offered[name], name=f"{stem}{other}", keep=keep)
 
 
 def build_of(names: Iterable[str]) -> tuple[Build, Mapping[str, int]]:

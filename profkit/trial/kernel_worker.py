@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,21 +55,21 @@ class KernelWorker(Worker):
     ) -> tuple[Offer, ...]:
         """The switches that apply to what a variant compiles and launches."""
         target = load_target(Path(path), arguments)
-        (chosen,) = target.chosen([variant])
+        (subject,) = target.chosen([variant])
         target.enter()
         lock(seed)
         inputs = target.inputs(device_of(device), seed)
-        attempt(chosen, inputs)  # Triton is imported by now
+        attempt(subject, inputs)  # Triton is imported by now
         with built(Build()) as sources, launched({}) as constants:
-            attempt(chosen, inputs)
-        offered = offers_for_source(source.text for source in sources)
-        return (
-            *(each for each in offered if _differs(each, sources)),
-            *offers_for_triton(constants),
-        )
+            attempt(subject, inputs)
+        offered = [*offers_for_source(source.text for source in sources)]
+        with ThreadPoolExecutor() as pool:  # the compiler runs without Python's lock
+            differs = pool.map(partial(_differs, sources=[*sources]), offered)
+            chosen = [each for each, is_other in zip(offered, differs, strict=True) if is_other]
+        return (*chosen, *offers_for_triton(constants))
 
 
-def _differs(offer: Offer, sources: Collection[Source]) -> bool:
+def _differs(offer: Offer, *, sources: Collection[Source]) -> bool:
     """Whether a switch makes other machine code, or another state of the device."""
     build, _ = build_of([offer.name])
     with suppress(TargetFailed):

@@ -201,26 +201,28 @@ class _Trial:
 
     def followed(self, gaining: Sequence[TimedCandidate], until: float) -> Sequence[TimedCandidate]:
         """What gains, and what does beyond the values of constants that gain; the fastest first."""
-        names = [name for each in gaining for name in self.switches(each.variant)]
+        best = {_kind(self.switches(each.variant)): each.variant for each in reversed(gaining)}
+        names = [name for variant in best.values() for name in self.switches(variant)]
         beyond = {offer.name: offer for name in names for offer in further(name, self._offers)}
-        if not beyond:
-            return gaining
         self._offers |= beyond
-        names = [self._variant, *(f"{self._variant}+{name}" for name in self.sound(beyond))]
+        names = [f"{self._variant}+{name}" for name in (self.sound(beyond) if beyond else ())]
+        if not names:
+            return gaining
         left = max((until - time.monotonic()) * _SHARE, _LEAST / 2)
-        raced = self.race(self._variant, names, left)
+        raced = self.race(self._variant, [self._variant, *names], left)
         both = [*gaining, *(each for each in raced.file.candidates if _gains(each))]
         return sorted(both, key=lambda each: -each.speedup)
 
     def combine(
         self, gaining: Sequence[TimedCandidate], until: float
     ) -> tuple[TriedSwitch | None, TriedSwitch | None]:
-        """The best without a change of results, and with one of rounding: each switch is added as
-        long as that makes it faster."""
+        """The best without a change of results, and with one of rounding: to the fastest alone each
+        switch is added as long as that makes it faster."""
         same = [each for each in gaining if self._changes(self.switches(each.variant)) == "nothing"]
-        best = self._added(None, same, until)
+        best = self._added(same, until)
         others = [each for each in gaining if each not in same]
-        rounded = self._added(best, others, until) if others else None
+        both = sorted([*others, *([best] if best else [])], key=lambda each: -each.speedup)
+        rounded = self._added(both, until) if others else None
         if rounded and best and rounded.variant == best.variant:
             rounded = None
         return self._confirmed(best), self._confirmed(rounded)
@@ -233,11 +235,9 @@ class _Trial:
         again = self.race(self._variant, names, _LEAST / 2).file.candidates
         return next((self.tried(each) for each in again if _gains(each)), None)
 
-    def _added(
-        self, best: TimedCandidate | None, others: Sequence[TimedCandidate], until: float
-    ) -> TimedCandidate | None:
-        best = best or (others[0] if others else None)
-        for other in others[:_MOST_COMBINED]:
+    def _added(self, gaining: Sequence[TimedCandidate], until: float) -> TimedCandidate | None:
+        best = next(iter(gaining), None)
+        for other in gaining[:_MOST_COMBINED]:
             left = until - time.monotonic()
             if best is None or left <= 0 or self._alike(best, other):
                 continue
