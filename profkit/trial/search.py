@@ -242,11 +242,18 @@ class _Search:
         runs = [run.seconds for run in self.evidence.of(combination)]
         if len(runs) == 1 and any(switch.start for switch in combination):
             return unchanged + _CACHED * (runs[0] - unchanged)
-        if runs:
-            return runs[-1]
-        compiled = self.compiled(combination)
-        more = max(self.more(switch) for switch in combination if switch not in compiled)
-        return max(unchanged + more, self.cost(compiled) if compiled else 0.0)
+        return runs[-1] if runs else self.first_cost(combination)
+
+    def first_cost(self, combination: Combination) -> float:
+        """Expected seconds of a first run: switches take theirs at the same time, but for a process
+        of its own, which starts once."""
+        unchanged, compiled = self.cost(()), self.compiled(combination)
+        rest = [switch for switch in combination if switch not in compiled]
+        inside = [unchanged + self.more(switch) for switch in rest if not switch.environment]
+        inside += [self.cost(compiled)] if compiled else []
+        has_own = any(switch.environment for switch in compiled)
+        apart = [self.more(switch) for switch in rest if switch.environment and not has_own]
+        return max(inside, default=unchanged) + max(apart, default=0.0)
 
     def compiled(self, combination: Combination) -> Combination:
         """The largest part of a combination that was run and compiles what it does, as the rest

@@ -16,11 +16,13 @@ SWITCHES = {switch.name: switch for switch in all_switches()}
 @dataclass
 class SimulatedProgram:
     """`gains` are factors by switch, `moved` relative changes of the losses by it,
-    `perturbed` those by a perturbation. Times vary by
-    `between` from process to process, by `within` from step to step, and drift over the trial."""
+    `perturbed` those by a perturbation; `more` are seconds that each run with a switch is longer.
+    Times vary by `between` from process to process, by `within` from step to step, and drift over
+    the trial."""
 
     gains: dict[str, float] = field(default_factory=dict)
     moved: dict[str, float] = field(default_factory=dict)
+    more: dict[str, float] = field(default_factory=dict)
     failing: dict[str, str] = field(default_factory=dict)
     hanging: tuple[str, ...] = ()
     compiling: str = ""
@@ -66,10 +68,11 @@ class SimulatedProgram:
             self.perturbed if perturb else 0.0
         )
         off += 0.0 if self.seeded else draw(0, 0.05)
-        self.now += self.seconds
+        seconds = self.seconds + sum(self.more.get(name, 0.0) for name in names)
+        self.now += seconds
         return Result(
             names,
-            self.seconds,
+            seconds,
             unit="optimizer",
             units=60,
             times=tuple(

@@ -171,3 +171,15 @@ def test_what_limits_a_faster_program_is_tried_with_it() -> None:
     assert best.low < 2.5 < best.high
     together = program.names.index(("bf16", "loader-workers"))
     assert len(program.names[:together]) < len(program.names) / 2
+
+
+@pytest.mark.parametrize(("budget", "is_begun"), [(330.0, False), (400.0, True)])
+def test_compiling_and_a_process_of_its_own_are_both_expected(
+    budget: float, is_begun: bool
+) -> None:
+    """A combination isn't begun without time to prove it."""
+    together = ("compile", "expandable-segments")
+    more = {"compile": 20.0, "expandable-segments": 15.0}
+    program = SimulatedProgram(dict.fromkeys(together, 1.4), more=more)
+    assert (program.trial(*together, budget=budget).best == together) is is_begun
+    assert (together in program.names) is is_begun
