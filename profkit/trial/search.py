@@ -256,18 +256,17 @@ class _Search:
         return max(inside, default=unchanged) + max(apart, default=0.0)
 
     def compiled(self, combination: Combination) -> Combination:
-        """The largest part of a combination that was run and compiles what it does, as the rest
-        changes no computing; () without."""
-        return max(
-            (
-                part
-                for part in self.evidence.combinations
-                if set(part) < set(combination)
-                and all(each.changes in _BESIDE for each in combination if each not in part)
-            ),
-            key=len,
-            default=(),
-        )
+        """The largest part of a combination that has compiled what it does, as the rest changes no
+        computing; () without."""
+        parts = [
+            part
+            for part in self.evidence.combinations
+            if set(part) < set(combination)
+            and any(switch.start for switch in part)
+            and not self.evidence.failure(part)
+            and all(switch.changes in _BESIDE for switch in set(combination) - set(part))
+        ]
+        return max(parts, key=len, default=())
 
     def more(self, switch: Switch) -> float:
         """Seconds by which a first run with a switch is longer than an unchanged one: variables are

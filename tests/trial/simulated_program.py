@@ -17,8 +17,8 @@ SWITCHES = {switch.name: switch for switch in all_switches()}
 class SimulatedProgram:
     """`gains` are factors by switch, `moved` relative changes of the losses by it,
     `perturbed` those by a perturbation; `more` are seconds that each run with a switch is longer.
-    Times vary by `between` from process to process, by `within` from step to step, and drift over
-    the trial."""
+    What is `failing` is a switch, or several joined by " + " that fail together. Times vary by
+    `between` from process to process, by `within` from step to step, and drift over the trial."""
 
     gains: dict[str, float] = field(default_factory=dict)
     moved: dict[str, float] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class SimulatedProgram:
             raise KeyboardInterrupt
         names = tuple(switch.name for switch in switches)
         self.names.append(names)
-        for name in names:
+        for name in (*names, " + ".join(names)):
             if name in self.hanging:
                 self.now += 4 * self.seconds
                 return Result(names, 4 * self.seconds, 124, failure="ended after 48 s")

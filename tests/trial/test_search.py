@@ -183,3 +183,14 @@ def test_compiling_and_a_process_of_its_own_are_both_expected(
     program = SimulatedProgram(dict.fromkeys(together, 1.4), more=more)
     assert (program.trial(*together, budget=budget).best == together) is is_begun
     assert (together in program.names) is is_begun
+
+
+def test_what_failed_together_is_not_taken_for_compiled() -> None:
+    """All of it would take longer than there is time for."""
+    names = ("bf16", "compile", "pinned-memory")
+    program = SimulatedProgram(
+        dict.fromkeys(names, 1.3), more={"compile": 40.0}, failing={"bf16 + compile": "no kernel"}
+    )
+    program.trial(*names, budget=410)
+    assert names[:2] in program.names
+    assert names not in program.names
