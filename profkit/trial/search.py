@@ -329,14 +329,12 @@ class _Search:
         while not self.is_decided(combination):
             pairs = len(self.evidence.pairs(combination))
             noise = self.evidence.spread * math.sqrt(2 / max(pairs, 1))
-            clear = max(_CLEAR, math.exp(_SPREADS * noise))
-            is_likely = self.evidence.speedup(combination) > clear
-            longest = _LAST_PAIRS if is_likely and most > _EARLY_PAIRS else most
-            if pairs >= longest or self.evidence.failure(combination):
+            speedup = self.evidence.speedup(combination)
+            if pairs >= _pair_limit(speedup, noise, most) or self.evidence.failure(combination):
                 return False
             is_early = share < 1 and pairs >= THRESHOLDS.blocks
             least = max(_PROMISING, math.exp(_NOISE * noise) if is_early else 0.0)
-            if self.evidence.speedup(combination) < least:  # many more pairs show it
+            if speedup < least:  # many more pairs show it
                 return False
             if self.used(self.cost(combination) + self.cost(())) > share:
                 return False
@@ -350,6 +348,13 @@ class _Search:
         comparison = self.evidence.comparison(combination)
         count = max(self.candidates, len(self.evidence.combinations))
         return comparison is not None and comparison.p_value * count < 1 - THRESHOLDS.level
+
+
+def _pair_limit(speedup: float, noise: float, most: int) -> int:
+    """The pairs after which no verdict is expected: `most`, but more for a gain that is clear
+    beside the `noise` of its mean, unless others are tried first."""
+    is_clear = speedup > max(_CLEAR, math.exp(_SPREADS * noise))
+    return _LAST_PAIRS if is_clear and most > _EARLY_PAIRS else most
 
 
 def _slowing(result: Result) -> float:
