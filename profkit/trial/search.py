@@ -40,7 +40,7 @@ _REMAINING = 5  # runs until then: two more pairs, and the one that would come b
 _ELSEWHERE = 0.2  # chosen: of its typical gain, where it helps against another limit
 _AGAIN = 0.3  # chosen: the same, where another of its group has gained
 _LIKELY = 1.04  # chosen: a typical gain that is looked for before gains are put together
-_WHOLE, _IMPORTS = 1.5, 1.5  # chosen: a whole run, in runs that are ended early, and its start
+_WHOLE = 1.5  # chosen: a whole run in those ended early, or its rest in that of the first run
 _SPARED = 0.05  # of the budget, chosen: what a run that is seldom made may keep of it
 _SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
 _SLOW = 3.0  # chosen: runs of the best so far, which are made before one that takes longer
@@ -203,18 +203,24 @@ class _Search:
 
     @property
     def reserved(self) -> float:
-        """Seconds for whole runs of what gains, with their imports, and for another unchanged one
-        where that is little: its ends may be chaotic."""
+        """Seconds for whole runs of what gains, and for another unchanged one where that is little:
+        its ends may be chaotic."""
         unchanged = self.evidence.unchanged
         if not any(run.stopped for run in unchanged):
             return 0.0
-        chosen = self.worthy
-        imports = _IMPORTS * unchanged[-1].start
-        again = _WHOLE * self.cost(()) + imports
+        chosen, again = self.worthy, self.whole_cost(())
         is_spared = bool(chosen) and again < _SPARED * self.budget
         if not any(run.is_whole for run in unchanged):
             chosen.add(())
-        return sum(_WHOLE * self.cost(each) + imports for each in chosen) + again * is_spared
+        return sum(map(self.whole_cost, chosen)) + again * is_spared
+
+    def whole_cost(self, combination: Combination) -> float:
+        """Expected seconds of a whole run, with its imports: what comes after the units that count
+        is known from an unchanged run to its end."""
+        unchanged = self.evidence.unchanged
+        rest = max((run.rest for run in unchanged if run.is_whole), default=0.0)
+        early = self.cost(combination) + unchanged[-1].start
+        return max(_WHOLE * early, early + _WHOLE * rest)
 
     @property
     def worthy(self) -> set[Combination]:

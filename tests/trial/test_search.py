@@ -3,9 +3,11 @@
 import statistics
 
 import pytest
+from msgspec.structs import replace
 
 from profkit.trial.outcome import outcome
-from profkit.trial.search import Evidence
+from profkit.trial.run import Perturbation, Result
+from profkit.trial.search import Combination, Evidence, best, search
 from profkit.trial.trial_file import TrialFile
 from tests.conftest import NIGHTLY
 from tests.trial import hand_measured
@@ -194,3 +196,15 @@ def test_what_failed_together_is_not_taken_for_compiled() -> None:
     program.trial(*names, budget=410)
     assert names[:2] in program.names
     assert names not in program.names
+
+
+def test_time_is_kept_for_a_whole_run_as_long_as_the_first() -> None:
+    program = next(each for each in hand_measured.programs() if each.name == "bert_train")
+    rest = 40.0
+
+    def measure(switches: Combination, *, perturb: Perturbation = "") -> Result:
+        return replace(program.measure(switches, perturb=perturb), rest=rest)
+
+    evidence = search(measure, tuple(SWITCHES.values()), 280, lambda: program.now, print)
+    assert best(evidence, "precision")
+    assert program.now + hand_measured.IMPORTS + hand_measured.FORKED + rest <= 280

@@ -777,3 +777,12 @@ def limit_of(folder: Path, words: str) -> str:
     result = run(folder, program, extent=Extent(window=0.2), path=write_torch(folder))
     assert (result.failure, result.unit) == ("", "optimizer"), result.output
     return result.limit
+
+
+def test_what_follows_the_units_that_count_is_timed(tmp_path: Path) -> None:
+    program = "import time, torch\noptimizer = torch.optim.Optimizer()\n"
+    program += "for _ in range(60):\n    time.sleep(2e-3)\n    optimizer.step()\ntime.sleep(0.5)"
+    extent = Extent(window=0.05, grace=60.0)
+    result = run(tmp_path, program, extent=extent, path=write_torch(tmp_path))
+    assert (result.failure, result.stopped, result.is_whole) == ("", True, True)
+    assert 0.5 < result.rest < result.seconds
