@@ -57,8 +57,8 @@ class Result(Struct, frozen=True):
     """A run. `times` are seconds of the units that count, `results` the numbers of each result by
     series, `printed` those of printed lines where there are other results too. `failure` is the
     reason why the run says nothing, "" where it does; one that `is_cut` ended with the budget. What
-    `is_whole` ran to the program's end, `stopped` or not counts no more units than others; a
-    process of its own takes `start` seconds more.
+    `is_whole` ran to the program's end, `stopped` or not counts no more units than others, and
+    goes on for `rest` seconds after them; a process of its own takes `start` seconds more.
     """
 
     switches: tuple[str, ...]
@@ -78,6 +78,7 @@ class Result(Struct, frozen=True):
     limit: Limit = ""
     stopped: bool = False
     is_whole: bool = False
+    rest: float = 0.0
     start: float = 0.0
     perturbed: Perturbation = ""
     is_cut: bool = False
@@ -176,6 +177,7 @@ def run_program(
             end = _run(command, hooked, folder, rest, timeout)
         records = _records(place)
         is_whole = not (place / STOPPED).exists()
+        written = min((path.stat().st_mtime for path in place.glob("*.json")), default=math.inf)
         problem = log.read_text("utf-8").strip().rpartition("\n")[2] if log.exists() else ""
         log.unlink(missing_ok=True)
     if end.status == TIMED_OUT:
@@ -187,6 +189,7 @@ def run_program(
         applied=frozenset(switch.name for switch in switches if not switch.hook),
         perturbed=perturb,
         is_whole=is_whole,
+        rest=max(time.time() - written, 0.0),
         start=prepared.seconds if prepared else 0.0,
     )
     return _result(result, records, extent, problem)

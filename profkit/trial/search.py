@@ -40,7 +40,7 @@ _REMAINING = 5  # runs until then: two more pairs, and the one that would come b
 _ELSEWHERE = 0.2  # chosen: of its typical gain, where it helps against another limit
 _AGAIN = 0.3  # chosen: the same, where another of its group has gained
 _LIKELY = 1.04  # chosen: a typical gain that is looked for before gains are put together
-_WHOLE, _IMPORTS = 1.5, 1.5  # chosen: a whole run, in runs that are ended early, and its start
+_WHOLE = 1.5  # chosen: a whole run in those ended early, or its rest in that of the first run
 _SPARED = 0.05  # of the budget, chosen: what a run that is seldom made may keep of it
 _SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
 _SLOW = 3.0  # chosen: runs of the best so far, which are made before one that takes longer
@@ -203,18 +203,24 @@ class _Search:
 
     @property
     def reserved(self) -> float:
-        """Seconds for whole runs of what gains, with their imports, and for another unchanged one
-        where that is little: its ends may be chaotic."""
+        """Seconds for whole runs of what gains, and for another unchanged one where that is little:
+        its ends may be chaotic."""
         unchanged = self.evidence.unchanged
         if not any(run.stopped for run in unchanged):
             return 0.0
-        chosen = self.worthy
-        imports = _IMPORTS * unchanged[-1].start
-        again = _WHOLE * self.cost(()) + imports
+        chosen, again = self.worthy, self.whole_cost(())
         is_spared = bool(chosen) and again < _SPARED * self.budget
         if not any(run.is_whole for run in unchanged):
             chosen.add(())
-        return sum(_WHOLE * self.cost(each) + imports for each in chosen) + again * is_spared
+        return sum(map(self.whole_cost, chosen)) + again * is_spared
+
+    def whole_cost(self, combination: Combination) -> float:
+        """Expected seconds of a whole run, with its imports: what comes after the units that count
+        is known from an unchanged run to its end."""
+        unchanged = self.evidence.unchanged
+        rest = max((run.rest for run in unchanged if run.is_whole), default=0.0)
+        early = self.cost(combination) + unchanged[-1].start
+        return max(_WHOLE * early, early + _WHOLE * rest)
 
     @property
     def worthy(self) -> set[Combination]:
@@ -242,25 +248,31 @@ class _Search:
         runs = [run.seconds for run in self.evidence.of(combination)]
         if len(runs) == 1 and any(switch.start for switch in combination):
             return unchanged + _CACHED * (runs[0] - unchanged)
-        if runs:
-            return runs[-1]
-        compiled = self.compiled(combination)
-        more = max(self.more(switch) for switch in combination if switch not in compiled)
-        return max(unchanged + more, self.cost(compiled) if compiled else 0.0)
+        return runs[-1] if runs else self.first_cost(combination)
+
+    def first_cost(self, combination: Combination) -> float:
+        """Expected seconds of a first run: switches take theirs at the same time, but for a process
+        of its own, which starts once."""
+        unchanged, compiled = self.cost(()), self.compiled(combination)
+        rest = [switch for switch in combination if switch not in compiled]
+        inside = [unchanged + self.more(switch) for switch in rest if not switch.environment]
+        inside += [self.cost(compiled)] if compiled else []
+        has_own = any(switch.environment for switch in compiled)
+        apart = [self.more(switch) for switch in rest if switch.environment and not has_own]
+        return max(inside, default=unchanged) + max(apart, default=0.0)
 
     def compiled(self, combination: Combination) -> Combination:
-        """The largest part of a combination that was run and compiles what it does, as the rest
-        changes no computing; () without."""
-        return max(
-            (
-                part
-                for part in self.evidence.combinations
-                if set(part) < set(combination)
-                and all(each.changes in _BESIDE for each in combination if each not in part)
-            ),
-            key=len,
-            default=(),
-        )
+        """The largest part of a combination that has compiled what it does, as the rest changes no
+        computing; () without."""
+        parts = [
+            part
+            for part in self.evidence.combinations
+            if set(part) < set(combination)
+            and any(switch.start for switch in part)
+            and not self.evidence.failure(part)
+            and all(switch.changes in _BESIDE for switch in set(combination) - set(part))
+        ]
+        return max(parts, key=len, default=())
 
     def more(self, switch: Switch) -> float:
         """Seconds by which a first run with a switch is longer than an unchanged one: variables are
@@ -323,14 +335,12 @@ class _Search:
         while not self.is_decided(combination):
             pairs = len(self.evidence.pairs(combination))
             noise = self.evidence.spread * math.sqrt(2 / max(pairs, 1))
-            clear = max(_CLEAR, math.exp(_SPREADS * noise))
-            is_likely = self.evidence.speedup(combination) > clear
-            longest = _LAST_PAIRS if is_likely and most > _EARLY_PAIRS else most
-            if pairs >= longest or self.evidence.failure(combination):
+            speedup = self.evidence.speedup(combination)
+            if pairs >= _pair_limit(speedup, noise, most) or self.evidence.failure(combination):
                 return False
             is_early = share < 1 and pairs >= THRESHOLDS.blocks
             least = max(_PROMISING, math.exp(_NOISE * noise) if is_early else 0.0)
-            if self.evidence.speedup(combination) < least:  # many more pairs show it
+            if speedup < least:  # many more pairs show it
                 return False
             if self.used(self.cost(combination) + self.cost(())) > share:
                 return False
@@ -344,6 +354,13 @@ class _Search:
         comparison = self.evidence.comparison(combination)
         count = max(self.candidates, len(self.evidence.combinations))
         return comparison is not None and comparison.p_value * count < 1 - THRESHOLDS.level
+
+
+def _pair_limit(speedup: float, noise: float, most: int) -> int:
+    """The pairs after which no verdict is expected: `most`, but more for a gain that is clear
+    beside the `noise` of its mean, unless others are tried first."""
+    is_clear = speedup > max(_CLEAR, math.exp(_SPREADS * noise))
+    return _LAST_PAIRS if is_clear and most > _EARLY_PAIRS else most
 
 
 def _slowing(result: Result) -> float:

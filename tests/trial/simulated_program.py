@@ -16,11 +16,13 @@ SWITCHES = {switch.name: switch for switch in all_switches()}
 @dataclass
 class SimulatedProgram:
     """`gains` are factors by switch, `moved` relative changes of the losses by it,
-    `perturbed` those by a perturbation. Times vary by
+    `perturbed` those by a perturbation; `more` are seconds that each run with a switch is longer.
+    What is `failing` is a switch, or several joined by " + " that fail together. Times vary by
     `between` from process to process, by `within` from step to step, and drift over the trial."""
 
     gains: dict[str, float] = field(default_factory=dict)
     moved: dict[str, float] = field(default_factory=dict)
+    more: dict[str, float] = field(default_factory=dict)
     failing: dict[str, str] = field(default_factory=dict)
     hanging: tuple[str, ...] = ()
     compiling: str = ""
@@ -48,7 +50,7 @@ class SimulatedProgram:
             raise KeyboardInterrupt
         names = tuple(switch.name for switch in switches)
         self.names.append(names)
-        for name in names:
+        for name in (*names, " + ".join(names)):
             if name in self.hanging:
                 self.now += 4 * self.seconds
                 return Result(names, 4 * self.seconds, 124, failure="ended after 48 s")
@@ -66,10 +68,11 @@ class SimulatedProgram:
             self.perturbed if perturb else 0.0
         )
         off += 0.0 if self.seeded else draw(0, 0.05)
-        self.now += self.seconds
+        seconds = self.seconds + sum(self.more.get(name, 0.0) for name in names)
+        self.now += seconds
         return Result(
             names,
-            self.seconds,
+            seconds,
             unit="optimizer",
             units=60,
             times=tuple(

@@ -3,9 +3,11 @@
 import statistics
 
 import pytest
+from msgspec.structs import replace
 
 from profkit.trial.outcome import outcome
-from profkit.trial.search import Evidence
+from profkit.trial.run import Perturbation, Result
+from profkit.trial.search import Combination, Evidence, best, search
 from profkit.trial.trial_file import TrialFile
 from tests.conftest import NIGHTLY
 from tests.trial import hand_measured
@@ -171,3 +173,38 @@ def test_what_limits_a_faster_program_is_tried_with_it() -> None:
     assert best.low < 2.5 < best.high
     together = program.names.index(("bf16", "loader-workers"))
     assert len(program.names[:together]) < len(program.names) / 2
+
+
+@pytest.mark.parametrize(("budget", "is_begun"), [(330.0, False), (400.0, True)])
+def test_compiling_and_a_process_of_its_own_are_both_expected(
+    budget: float, is_begun: bool
+) -> None:
+    """A combination isn't begun without time to prove it."""
+    together = ("compile", "expandable-segments")
+    more = {"compile": 20.0, "expandable-segments": 15.0}
+    program = SimulatedProgram(dict.fromkeys(together, 1.4), more=more)
+    assert (program.trial(*together, budget=budget).best == together) is is_begun
+    assert (together in program.names) is is_begun
+
+
+def test_what_failed_together_is_not_taken_for_compiled() -> None:
+    """All of it would take longer than there is time for."""
+    names = ("bf16", "compile", "pinned-memory")
+    program = SimulatedProgram(
+        dict.fromkeys(names, 1.3), more={"compile": 40.0}, failing={"bf16 + compile": "no kernel"}
+    )
+    program.trial(*names, budget=410)
+    assert names[:2] in program.names
+    assert names not in program.names
+
+
+def test_time_is_kept_for_a_whole_run_as_long_as_the_first() -> None:
+    program = next(each for each in hand_measured.programs() if each.name == "bert_train")
+    rest = 40.0
+
+    def measure(switches: Combination, *, perturb: Perturbation = "") -> Result:
+        return replace(program.measure(switches, perturb=perturb), rest=rest)
+
+    evidence = search(measure, tuple(SWITCHES.values()), 280, lambda: program.now, print)
+    assert best(evidence, "precision")
+    assert program.now + hand_measured.IMPORTS + hand_measured.FORKED + rest <= 280

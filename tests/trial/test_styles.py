@@ -736,7 +736,7 @@ def test_a_window_ends_of_two_modules_that_take_turns(tmp_path: Path, forks: Tor
 BLOCKED = """
 import time, torch
 from types import SimpleNamespace as Names
-work, host = map(float, "{work} {host}".split())
+passes, before, work, host = map(float, "{words}".split())
 free = 0.0
 class Event:
     def __init__(self, enable_timing): self.at = 0.0
@@ -750,7 +750,8 @@ allowed = Names(allow_tf32=False, matmul=Names(allow_tf32=False))
 torch.backends = Names(cudnn=allowed, cuda=allowed)
 optimizer = torch.optim.Optimizer()
 for step in range(60):
-    for micro_batch in range(2):
+    for micro_batch in range(int(passes)):
+        time.sleep(before)
         free = max(time.perf_counter(), free) + work
         time.sleep(host)
         torch.Tensor().backward()
@@ -763,7 +764,25 @@ for step in range(60):
 def test_a_host_that_waits_before_each_step_is_not_what_limits_it(
     tmp_path: Path, work: float, host: float, limit: str
 ) -> None:
-    program = BLOCKED.format(work=work, host=host)
-    result = run(tmp_path, program, extent=Extent(window=0.2), path=write_torch(tmp_path))
+    assert limit_of(tmp_path, f"2 0 {work} {host}") == limit
+
+
+def test_a_kernel_at_the_end_of_a_steps_only_backward_does_not_limit_it(tmp_path: Path) -> None:
+    assert limit_of(tmp_path, "1 4e-3 1e-3 0") == "host"
+
+
+def limit_of(folder: Path, words: str) -> str:
+    """What limits the program of these words."""
+    program = BLOCKED.format(words=words)
+    result = run(folder, program, extent=Extent(window=0.2), path=write_torch(folder))
     assert (result.failure, result.unit) == ("", "optimizer"), result.output
-    assert result.limit == limit
+    return result.limit
+
+
+def test_what_follows_the_units_that_count_is_timed(tmp_path: Path) -> None:
+    program = "import time, torch\noptimizer = torch.optim.Optimizer()\n"
+    program += "for _ in range(60):\n    time.sleep(2e-3)\n    optimizer.step()\ntime.sleep(0.5)"
+    extent = Extent(window=0.05, grace=60.0)
+    result = run(tmp_path, program, extent=extent, path=write_torch(tmp_path))
+    assert (result.failure, result.stopped, result.is_whole) == ("", True, True)
+    assert 0.5 < result.rest < result.seconds

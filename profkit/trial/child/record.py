@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from bisect import bisect
 from collections.abc import Callable
 from typing import Any
 
@@ -197,21 +198,19 @@ class Record:
     def _backlog(self, row: list[tuple[int, Any, float]]) -> float:
         """Median seconds by which the device gets later than the host to where units end and to
         what is looked at within them, added up, above the least of them; 0 where there is no
-        device. A host that waits in each part of a unit is behind in none of its ends."""
+        device. A host that waits in each part of a unit is behind in none of its ends; a single
+        look in a unit doesn't count, as it shows no more than how long the last kernel takes."""
         if len(row) < 3 or any(event is None for _, event, _ in row):
             return 0.0
         start, first, _ = row[0]
-        ends = {moment for moment, _, _ in row[1:]}
-        inside = [each for each in self.looks if start < each[0] <= max(ends) and each[1]]
-        points = sorted([*((moment, event) for moment, event, _ in row[1:]), *inside], key=_moment)
-        lags = [self.elapsed(first, event) - (moment - start) / 1e9 for moment, event in points]
-        least, sums, behind = min([0.0, *lags]), [], 0.0
-        for (moment, _), lag in zip(points, lags):
-            behind += lag - least
-            if moment in ends:
-                sums.append(behind)
-                behind = 0.0
-        sums.sort()
+        looks = [look for look in self.looks if look[1]]
+        moments, lags = [moment for moment, _ in looks], []
+        for (before, *_), (after, end, _) in zip(row, row[1:]):
+            inside = looks[bisect(moments, before) : bisect(moments, after)]
+            points = [*(inside if len(inside) > 1 else []), (after, end)]
+            lags.append([self.elapsed(first, e) - (moment - start) / 1e9 for moment, e in points])
+        least = min(0.0, *map(min, lags))
+        sums = sorted(sum(lag - least for lag in unit) for unit in lags)
         return sums[len(sums) // 2]
 
     def _read(self, row: list[Any]) -> list[Any]:
@@ -222,10 +221,6 @@ class Record:
             except Exception:  # a device that failed, a buffer that is gone
                 read.append(None)
         return read
-
-
-def _moment(point: tuple[int, Any]) -> int:
-    return point[0]
 
 
 def installed() -> dict[str, Any]:
