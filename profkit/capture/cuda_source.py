@@ -194,7 +194,7 @@ def compiler_version() -> str:
 @cache
 def _compiled(source: Source, build: Build) -> CudaKernel:
     version, include, text = compiler_version(), _headers(), build.edit(source.text)
-    options = [build.fast_math, build.registers, build.ptxas]
+    options = ["no cache", build.fast_math, build.registers, build.ptxas]
     inputs = [text, source.path, source.arch, source.macros, version, include, *options]
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
     cubin = _saved(key)
@@ -225,6 +225,7 @@ def _compile(text: str, source: Source, include: str, build: Build) -> bytes:
         use_fast_math=build.fast_math or None,
         max_register_count=build.registers or None,
         ptxas_options=list(build.ptxas) or None,
+        no_cache=True,  # NVRTC's own, where there is a driver, is blind to options of arithmetic
     )
     try:
         return bytes(Program(text, "c++", options).compile("cubin").code)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from profkit.capture import cuda_source
-from profkit.capture.cuda_source import CudaKernel, compile_kernel
+from profkit.capture.cuda_source import Build, CudaKernel, built, compile_kernel
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
 
 SERIAL_KV = Path(__file__).parent.parent.parent / "kernels" / "attention" / "serial_kv.cu"
@@ -71,6 +71,17 @@ def test_code_is_kept_by_text_architecture_and_defines(
     for file in cache.glob("*.cubin"):
         file.write_bytes(b"damaged")
     assert compile_kernel(source, "one", arch="sm_90", defines={"VALUE": 1}) == first
+
+
+@needs_nvrtc
+def test_options_of_arithmetic_make_other_code(tmp_path: Path) -> None:
+    """Where there is a driver, NVRTC 13.0 gives what it compiled before without fast math, from a
+    cache of its own."""
+    source = tmp_path / "divide.cu"
+    source.write_text('extern "C" __global__ void divide(float* x) { x[0] /= sqrtf(x[1]); }')
+    exact = compile_kernel(source, "divide", arch="sm_90")
+    with built(Build(fast_math=True)):
+        assert compile_kernel(source, "divide", arch="sm_90").cubin != exact.cubin
 
 
 @needs_nvrtc
