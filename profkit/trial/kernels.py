@@ -22,7 +22,7 @@ from profkit.timing.loaded import Declaration
 from profkit.timing.measurement import Tell, TimingPlan
 from profkit.timing.optimum import Optimum, TimedCandidate, optimize
 from profkit.timing.results import Verdict
-from profkit.timing.turns import Died
+from profkit.timing.turns import Died, Silent
 from profkit.trial.kernel_switches import Changes, Offer, fixed_by, further
 from profkit.ui import document as doc
 from profkit.ui.text import number
@@ -31,6 +31,7 @@ PROGRAM = "profkit.trial.kernel_worker"
 WORTH = 1.02  # chosen: the smallest gain for which a switch is combined with others
 _LEAST = 10.0  # s, chosen: the least time for timing after all was compiled and checked
 _SHARE = 0.5  # of the budget for all switches alone, chosen: the rest is for combinations
+_PATIENCE = 60.0, 0.25  # s, and of the budget, chosen: the most for a switch to be checked
 _MOST_COMBINED = 4  # switches that are tried together, chosen
 
 
@@ -100,7 +101,7 @@ def try_kernels(
     if not by_name:
         known = ", ".join(offer.name for offer in offers)
         raise UsageError("none of these switches applies", f"use {known}")
-    trial = _Trial(plan, variant, by_name, tell)
+    trial = _Trial(plan, variant, by_name, tell, max(_PATIENCE[0], _PATIENCE[1] * budget))
     sound = trial.sound(by_name)
     until = max(started + budget, time.monotonic() + _LEAST)
     names = [variant, *(f"{variant}+{name}" for name in sound)]
@@ -160,9 +161,15 @@ class _Trial:
     """The trial of one variant."""
 
     def __init__(
-        self, plan: TimingPlan, variant: str, offers: dict[str, Offer], tell: Tell
+        self,
+        plan: TimingPlan,
+        variant: str,
+        offers: dict[str, Offer],
+        tell: Tell,
+        patience: float,
     ) -> None:
         self._plan, self._variant, self._offers, self._tell = plan, variant, offers, tell
+        self._patience = patience
         self.failed: dict[str, str] = {}
 
     def race(self, in_use: str, names: Sequence[str], budget: float) -> Optimum:
@@ -172,8 +179,8 @@ class _Trial:
         return optimize(plan, in_use, WORTH, budget, self._tell)
 
     def sound(self, names: Iterable[str]) -> Sequence[str]:
-        """The switches with which the variant is right. One that takes the GPU from its process is
-        left out, and the others are checked again."""
+        """The switches with which the variant is right. One that hangs or takes the GPU from its
+        process is left out, and the others are checked again."""
         left = list(names)
         while left:
             try:
@@ -182,7 +189,8 @@ class _Trial:
                 culprit = error.doing[len(self._variant) + 1 :]
                 if culprit not in left:
                     raise
-                self.failed[culprit] = "illegal access, or another error that ends the process"
+                reason = "illegal access, or another error that ends the process"
+                self.failed[culprit] = "it hangs" if isinstance(error, Silent) else reason
                 left.remove(culprit)
         return left
 
@@ -191,7 +199,7 @@ class _Trial:
         labels = {f"{self._variant}+{name}": name for name in names}
         subject = replace(subject, variants=(self._variant, *labels))
         environment = measurement.environment_of(self._plan)
-        with measurement.process_of(subject, environment, program=PROGRAM) as turn:
+        with measurement.process_of(subject, environment, self._patience, PROGRAM) as turn:
             opened = measurement.open_target(turn, subject, self._plan, self._tell)
         wrong = {**opened.wrong, **opened.left_out}
         if self._variant in wrong:

@@ -9,11 +9,12 @@ import pytest
 from profkit.core.errors import UsageError
 from profkit.timing.measurement import TimingPlan, subject_of
 from profkit.timing.stopwatch import Settings, Timer
+from profkit.trial import kernels
 from profkit.trial.kernels import kernel_document, try_kernels
 from profkit.ui.terminal import document_terminal
 
 # The stand-in's machine code is the source: a call takes kMilliseconds and gives kFactor times its
-# input; with kBroken above 1 it takes the process with it.
+# input; with kBroken above 1 it takes the process with it, with kStep above 1 it doesn't end.
 SCRIPT = """
 import os, re, time
 from profkit import Target, Variant, normal_inputs
@@ -28,6 +29,8 @@ def run(inputs):
     known = dict(re.findall(r"constexpr int (\\w+) = (\\d+);", code.cubin.decode()))
     if int(known["kBroken"]) > 1:
         os._exit(3)
+    if int(known["kStep"]) > 1:
+        time.sleep(600)
     time.sleep(int(known["kMilliseconds"]) / 1000)
     return inputs["x"] * int(known["kFactor"])
 
@@ -44,6 +47,7 @@ target = Target(
 KERNEL = """constexpr int kMilliseconds = 8;
 constexpr int kFactor = 1;
 constexpr int kBroken = 1;
+constexpr int kStep = 1;
 """
 
 
@@ -58,8 +62,9 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TimingPlan:
 
 
 def test_the_fastest_constant_is_proven_and_wrong_and_broken_ones_are_refused(
-    plan: TimingPlan,
+    plan: TimingPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(kernels, "_PATIENCE", (2.0, 0.0))
     trial = try_kernels(plan, None, 6.0, lambda *_: None)
     names = {each.switches for each in trial.proven}
     assert names >= {("kMilliseconds-4",), ("kMilliseconds-2",), ("kMilliseconds-1",)}
@@ -68,10 +73,11 @@ def test_the_fastest_constant_is_proven_and_wrong_and_broken_ones_are_refused(
     assert trial.best.low > 4  # 8 ms to 1 ms
     assert trial.best.keep == ("set kMilliseconds to 1",)
     assert "kMilliseconds-16" in trial.slower
-    assert trial.failed.keys() >= {"kFactor-2", "kBroken-2"}
+    assert trial.failed.keys() >= {"kFactor-2", "kBroken-2", "kStep-2"}
     text = document_terminal(kernel_document(trial), to_file=True)
     assert "set kMilliseconds to 1" in text
     assert "Refused (wrong results): kFactor-2" in text
+    assert "Refused (it hangs): kStep-2, kStep-4" in text
 
 
 def test_a_variant_without_kernels_of_its_own_has_no_switches(plan: TimingPlan) -> None:
