@@ -6,7 +6,6 @@ import math
 import re
 import statistics
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
 
 from msgspec import Struct
 
@@ -14,7 +13,6 @@ from profkit.trial.run import PRINTED, Result, shown, timeless
 from profkit.trial.trial_file import Changes
 
 _EARLY = 5  # results of a series that are compared one by one, before errors have grown
-_GROWN = 0.1  # chosen: a difference of unchanged runs from which on outputs are not compared
 _LATE = 12  # results from which on the mean of the last third is compared too
 _OWN = 3.0  # chosen: times the difference of two unchanged runs
 _PERTURBED = 10.0  # chosen: kernels round in other places, parameters are perturbed in one
@@ -34,7 +32,6 @@ _TF32 = "tf32"
 _MOST = 0.9  # chosen: below 1, by which zeros differ, and text that differs from its first token on
 _REPEATABLE = 1e-4  # chosen: printed times never agree so far; others are numbers of results
 _TOKENS = "tokens"  # series of generated sequences (`child.torch_program`)
-_LOSSES = "losses"  # series of `child.torch_program`
 _LOCATED = re.compile(r"\S+\.py:\d+:")  # warnings begin with a place in a source
 _PARAMETERS = "parameters"  # series of `child.torch_program`: one number, at the end
 
@@ -107,8 +104,7 @@ def _judgments(
     series = [(name, row, False) for name, row in unchanged[0].results.items()]
     series += [(name, row, True) for name, row in unchanged[0].printed.items()]
     for name, row, is_printed in series:
-        of_numbers = partial(_early, count=_compared(name, unchanged))
-        early = _of_decimals if name.startswith(PRINTED) else of_numbers
+        early = _of_decimals if name.startswith(PRINTED) else _early
         measures = [_of_tokens] if name == _TOKENS else [early, _late]
         for is_late, measure in enumerate(measures):
 
@@ -149,31 +145,12 @@ def _scatter(row: Row) -> float:
     return statistics.stdev(known) / middle if len(known) > 1 and middle else 0.0
 
 
-def _compared(name: str, unchanged: Sequence[Result]) -> int:
-    """How many of the first results of a series are compared. Where sums are made in another order
-    each time, outputs near zero can part within five steps of a training. They are compared until
-    then if its losses, which are compared to the end, stay together and are enough to go by."""
-
-    def parts(series: str, count: int) -> bool:
-        row, *others = [run.results.get(series, ()) for run in unchanged]
-        return any(_early(row, other, count=count) > _GROWN for other in others)
-
-    count, losses = _EARLY, unchanged[0].results.get(_LOSSES, ())
-    is_training = "backward" in unchanged[0].features and len(losses) >= _LATE
-    if name != _LOSSES and is_training and not parts(_LOSSES, _EARLY):
-        while count > 1 and parts(name, count):
-            count -= 1
-    return count
-
-
-def _early(a: Row, b: Row, *, count: int) -> float:
-    """The largest distance of the first `count` results; of others, only what is no number."""
+def _early(a: Row, b: Row) -> float:
     if a == b:
         return 0.0
     if a and not b:
         return math.inf
-    apart = [_distance(*pair) for pair in list(zip(a, b, strict=False))[:_EARLY]]
-    return max((x for n, x in enumerate(apart) if n < count or x == math.inf), default=0.0)
+    return max((_distance(*pair) for pair in list(zip(a, b, strict=False))[:_EARLY]), default=0.0)
 
 
 def _of_decimals(a: Row, b: Row) -> float:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from profkit.trial.checks import Row, faulty, judged, missing_output, spread
+from profkit.trial.checks import judged, missing_output, spread
 from profkit.trial.run import Result, masked
 from profkit.trial.trial_file import Changes
 
@@ -132,44 +132,3 @@ def test_no_rounding_makes_zeros_right() -> None:
     judgment = judged([unchanged], [moved], [zeros], {"rounding"})
     assert judgment is not None
     assert not judgment.is_same
-
-
-def training(outputs: list[float | None], losses: list[float]) -> Result:
-    rows: dict[str, Row] = {"forward of Net": [[x] for x in outputs]}
-    rows["losses"] = [[x] for x in losses]
-    return Result((), 1.0, results=rows, features=frozenset({"backward"}))
-
-
-LOSSES = [2.0 - 0.05 * step for step in range(15)]
-PARTING = [training([1.0, 0.5, 0.1 + error, 9.0], LOSSES) for error in (0, 0.2)]
-
-
-@pytest.mark.parametrize(
-    ("outputs", "losses", "is_same"),
-    [
-        ([1.0, 0.5, 0.7, -3.0], LOSSES, True),
-        ([1.0, 0.6, 0.1, 9.0], LOSSES, False),
-        ([1.0, 0.5, 0.1, 9.0], [2.0, *(loss * 1.02 for loss in LOSSES[1:])], False),
-        ([1.0, 0.5, 0.1, 9.0], [*LOSSES[:7], *(loss * 1.1 for loss in LOSSES[7:])], False),
-        ([1.0, 0.5, 0.1, None], LOSSES, False),
-    ],
-)
-def test_outputs_of_a_training_are_compared_until_unchanged_ones_part(
-    outputs: list[float | None], losses: list[float], is_same: bool
-) -> None:
-    """Atomic additions differ in each run, which outputs near zero can make a hundred per cent of
-    within five steps; losses don't."""
-    assert faulty(PARTING) == ""
-    judgment = judged(PARTING, [], [training(outputs, losses)], {"rounding"})
-    assert judgment is not None
-    assert judgment.is_same is is_same
-
-
-@pytest.mark.parametrize("losses", [LOSSES[:11], [], [2.0, 1.0]])
-def test_outputs_that_part_are_faulty_without_enough_losses(losses: list[float]) -> None:
-    runs = [training([1.0, 0.5, 0.1 + error, 9.0], losses) for error in (0, 0.2)]
-    assert "not seeded" in faulty(runs)
-    apart = [LOSSES, [2.0, *(loss * 1.2 for loss in LOSSES[1:])]]
-    assert "not seeded" in faulty(
-        [training([1.0, 0.5, x, 9.0], y) for x, y in zip((0.1, 0.3), apart, strict=True)]
-    )
