@@ -1,6 +1,7 @@
 """Laws of the comparison of results."""
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -132,3 +133,35 @@ def test_no_rounding_makes_zeros_right() -> None:
     judgment = judged([unchanged], [moved], [zeros], {"rounding"})
     assert judgment is not None
     assert not judgment.is_same
+
+
+def updates(*moved: float, **about: Any) -> Result:
+    return Result((), 1.0, results={"updates by optimizer 1": [moved]}, **about)
+
+
+@pytest.mark.parametrize(
+    ("moved", "feature", "changes", "is_same"),
+    [
+        ((1.1, -1.1, 0.9, -1), "", "rounding", True),
+        ((1, -1, 0, 0), "", "rounding", False),
+        ((1, -1, 0, 0), "dropout", "rounding", True),
+        ((1, -1, 0, 0), "", "precision", True),
+        ((0, 0, 0, 0), "dropout", "rounding", False),
+        ((-1, 1, -1, 1), "tf32", "precision", False),
+    ],
+)
+def test_updates_are_compared_as_far_as_they_are_known(
+    moved: tuple[float, ...], feature: str, changes: Changes, is_same: bool
+) -> None:
+    features = frozenset({feature})
+    unchanged = updates(1, -1, 1, -1, features=features)
+    judgment = judged([unchanged], [], [updates(*moved, features=features)], {changes})
+    assert judgment is not None
+    assert judgment.is_same is is_same
+
+
+def test_updates_that_a_rounding_error_moves_far_say_nothing() -> None:
+    """Adam takes equal steps by the sign of gradients that are all rounding error."""
+    unchanged, perturbed = updates(1, -1), updates(1, 1, perturbed="rounding")
+    assert judged([unchanged], [perturbed], [updates(-1, 1)], {"rounding"}) is None
+    assert spread([unchanged, updates(1, 1)]) == 0

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from profkit.trial.checks import judged, missing_output
 from profkit.trial.run import WALL, Extent, Result, run_program
+from profkit.trial.trial_file import Changes
 from tests.conftest import ROOT
 from tests.trial.imitated_torch import write_torch
 from tests.trial.torch_forks import SWITCHES, TorchForks, torch_forks
@@ -786,3 +788,41 @@ def test_what_follows_the_units_that_count_is_timed(tmp_path: Path) -> None:
     result = run(tmp_path, program, extent=extent, path=write_torch(tmp_path))
     assert (result.failure, result.stopped, result.is_whole) == ("", True, True)
     assert 0.5 < result.rest < result.seconds
+
+
+TRAINED = """
+import torch
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1))
+optimizer = torch.optim.AdamW(net.parameters(), lr=1e-6)
+for step in range(12):
+    x = torch.randn(64, 16)
+    optimizer.zero_grad()
+    (net(x) - x.sum(1, keepdim=True)).square().mean().backward()
+    GRADIENTS
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("gradients", "changes", "is_same"),
+    [
+        ("[p.grad.mul_(1 + 1e-6) for p in net.parameters()]", "rounding", True),
+        ("[p.grad.zero_() for p in net[2].parameters()]", "rounding", False),
+        ("[p.grad.zero_() for p in net.parameters()]", "precision", False),
+        ("[p.grad.neg_() for p in net.parameters()]", "precision", False),
+    ],
+)
+def test_wrong_updates_are_seen_where_losses_hardly_move(
+    tmp_path: Path, forks: TorchForks, gradients: str, changes: Changes, is_same: bool
+) -> None:
+    programs = [TRAINED.replace("GRADIENTS", each) for each in ("pass", gradients)]
+    unchanged, changed = (run(tmp_path, program, forks=forks) for program in programs)
+    losses = [structs.replace(each, results={"losses": each.results["losses"]})
+              for each in (unchanged, changed)]  # fmt: skip
+    alone = judged([losses[0]], [], [losses[1]], {changes})
+    assert alone is not None
+    assert alone.is_same
+    judgment = judged([unchanged], [], [changed], {changes})
+    assert judgment is not None
+    assert judgment.is_same is is_same

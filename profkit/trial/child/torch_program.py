@@ -18,6 +18,8 @@ _SEQUENCES = 8  # of a call of generate that are kept, chosen: as many as a batc
 _EVERY = 10  # calls from one kept output to the next, chosen: 0.1% of a step of 10 ms each
 _FIRST_OUTPUTS = 5  # calls whose outputs are all kept
 _DEPTH = 4  # in which a tensor of an output is looked for, chosen: objects may refer to themselves
+_FOLLOWED = 1, 4  # steps between which parameters are followed, chosen: before those that count
+_MOVED = 4096  # elements of an optimizer's parameters that are followed, chosen
 _SETTLED_STEPS = 3  # optimizer steps after which no new outermost module is looked for
 _PATIENCE = 10  # steps of another optimizer, chosen, after which the first has had its time
 _OPTIMIZERS = 4  # whose parameters are summed up at the end, chosen: more would keep much memory
@@ -72,6 +74,7 @@ class TorchProgram:
         self._leader: Any = None
         self._leaders: list[Any] = []
         self._waiting: dict[int, int] = {}
+        self._moving: dict[int, list[Any]] = {}  # steps and first parameters of each optimizer
         self._patience = float(_PATIENCE)
         self._optimizers: list[Any] = []
         self._steps = self._watched = 0
@@ -171,6 +174,8 @@ class TorchProgram:
         is_new = all(optimizer is not other for other in self._optimizers)
         if is_new and len(self._optimizers) < _OPTIMIZERS:
             self._optimizers.append(optimizer)
+            self._moving[id(optimizer)] = [0, None, len(self._optimizers)]
+        self._follow(optimizer)
         self._waiting[id(optimizer)] = self._waiting.get(id(optimizer), 0) + 1
         if self._leader is None or self._waiting[id(optimizer)] > self._patience:
             if any(known() is optimizer for known in self._leaders):  # they take turns
@@ -194,6 +199,32 @@ class TorchProgram:
             self._steps += 1
             if self._steps == _SETTLED_STEPS:
                 self._stop_looking()
+
+    def _follow(self, optimizer: Any) -> None:
+        """Keep by how much an optimizer's parameters were moved between two of its steps."""
+        known = self._moving.get(id(optimizer))
+        if known is None or self.is_tracing():
+            return
+        known[0] += 1
+        steps, start, number = known
+        if steps == _FOLLOWED[0]:
+            with suppress(Exception):  # of a kind that can't be sampled, as where it is kept
+                known[1] = self._places(optimizer)
+        elif steps == _FOLLOWED[1] and start is not None:
+            series = f"updates by optimizer {number}"
+            self.record.result(series, lambda: self._places(optimizer) - start)
+            known[1] = None
+
+    def _places(self, optimizer: Any) -> Any:
+        """Elements of all parameters of an optimizer, but for those of several processes."""
+        torch = self.torch
+        groups = optimizer.param_groups
+        plain = [each.detach() for group in groups for each in group["params"]]
+        plain = [
+            each for each in plain if type(each.data) is torch.Tensor and each.is_floating_point()
+        ]
+        most = min(max(_MOVED // len(plain), 1), _SAMPLE)
+        return torch.cat([self._sample(each, most).double().cpu() for each in plain])
 
     def _uncompiled(self, function: Callable[..., Any]) -> Callable[..., None]:
         """A function that does nothing in code that is traced, and is not compiled elsewhere."""
@@ -293,9 +324,9 @@ class TorchProgram:
 
     # Results
 
-    def _sample(self, value: Any) -> Any:
+    def _sample(self, value: Any, most: int = _SAMPLE) -> Any:
         flat = value.detach().reshape(-1)
-        return flat[:: max(1, flat.numel() // _SAMPLE)][:_SAMPLE].clone()
+        return flat[:: max(1, flat.numel() // most)][:most].clone()
 
     def _watch_losses(self) -> None:
         record, autograd, backward = self.record, self.torch.autograd, self.torch.Tensor.backward
