@@ -56,16 +56,12 @@ def _failure(evidence: Evidence) -> str:
 
 
 def fastest(rows: Sequence[TrialRow]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The switches of the fastest row that is proven with the same results, and of a faster one
-    with others; () without."""
+    """Of rows, the fastest first, the switches of the first that is proven with the same results,
+    and of a faster one with others; () without."""
     proven = [row for row in rows if row.status == "faster"]
-    same = max((row for row in proven if row.changes in _SAME), key=_speedup, default=None)
-    top = max(proven, key=_speedup, default=None)
-    return same.switches if same else (), top.switches if top and top is not same else ()
-
-
-def _speedup(row: TrialRow | None) -> float:
-    return (row.speedup or 0.0) if row else 0.0
+    same = next((row.switches for row in proven if row.changes in _SAME), ())
+    top = next((row.switches for row in proven), ())
+    return same, top if top != same else ()
 
 
 def _unchanged(evidence: Evidence) -> Unchanged:
