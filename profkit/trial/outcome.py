@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from profkit.core.json_text import finite
 from profkit.timing.results import Comparison, Verdict
 from profkit.timing.verdict import holm
 from profkit.trial import checks
@@ -75,7 +76,7 @@ def _unchanged(evidence: Evidence) -> Unchanged:
         runs=len(runs),
         limit=runs[0].limit,
         spread=evidence.spread if len(runs) > 1 else None,
-        difference=None if own is None else _finite(own),
+        difference=None if own is None else finite(own),
         whole=not any(run.stopped for run in runs),
         faulty=faulty,
     )
@@ -118,8 +119,8 @@ def _row(evidence: Evidence, combination: Combination, verdict: Comparison | Non
         runs=len(evidence.of(combination)),
         speedup=verdict.speedup if verdict else evidence.speedup(combination) or None,
         comparison=verdict,
-        difference=_finite(judgment.difference) if judgment else None,
-        allowed=_finite(judgment.allowed) if judgment else None,
+        difference=finite(judgment.difference) if judgment else None,
+        allowed=finite(judgment.allowed) if judgment else None,
         reason=reason,
         keep=_keep(combination, evidence.of(combination)),
     )
@@ -158,10 +159,6 @@ def _difference_words(judgment: checks.Judgment) -> str:
         return f"{judgment.series}: {place} results are missing, or not finite"
     words = f"differ by {judgment.difference:.2g}, allowed {judgment.allowed:.2g}"
     return f"{judgment.series}: {place} results {words}"
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
