@@ -27,10 +27,9 @@ _WORDS: dict[Verdict, Status] = {
 
 def outcome(evidence: Evidence, command: Sequence[str], budget: float) -> TrialFile:
     """The result of a trial."""
-    first = next(iter(evidence.runs), None)
     rows = tuple(_rows(evidence)) if evidence.unchanged else ()
     best, lower = fastest(rows)
-    facts = first.facts if first else {}
+    facts = evidence.runs[0].facts if evidence.runs else {}
     libraries = (f"{name} {facts[name]}" for name in ("torch", "jax") if name in facts)
     return TrialFile(
         command=tuple(command),
@@ -86,8 +85,7 @@ def _rows(evidence: Evidence) -> Iterator[TrialRow]:
     """Rows of what was run, fastest first, then of what was not."""
     skipped = evidence.skipped
     tried = [each for each in evidence.combinations if not skipped.keys() & set(each)]
-    verdicts = {each: evidence.comparison(each) for each in tried}
-    known = {each: verdict for each, verdict in verdicts.items() if verdict is not None}
+    known = {each: verdict for each in tried if (verdict := evidence.comparison(each))}
     # One whose runs were too few counts too: it might have had the first verdict.
     judged = _holm(list(known.values()), len(tried) - len(known))
     corrected = dict(zip(known, judged, strict=True))
@@ -108,17 +106,15 @@ def _holm(known: Sequence[Comparison], others: int) -> list[Comparison]:
 def _row(evidence: Evidence, combination: Combination, verdict: Comparison | None) -> TrialRow:
     judgment = evidence.judgment(combination)
     status, reason = _status(evidence, combination, verdict)
-    if verdict is not None:
-        names = " + ".join(switch.name for switch in combination)
-        verdict = replace(verdict, a="unchanged", b=names)
+    names = tuple(switch.name for switch in combination)
     return TrialRow(
-        switches=tuple(switch.name for switch in combination),
+        switches=names,
         what="; ".join(switch.what for switch in combination),
         changes=declared(combination),
         status=status,
         runs=len(evidence.of(combination)),
         speedup=verdict.speedup if verdict else evidence.speedup(combination) or None,
-        comparison=verdict,
+        comparison=verdict and replace(verdict, a="unchanged", b=" + ".join(names)),
         difference=finite(judgment.difference) if judgment else None,
         allowed=finite(judgment.allowed) if judgment else None,
         reason=reason,
