@@ -53,17 +53,14 @@ def _arguments(text: str) -> list[str]:
 
 def without_aliases(text: str) -> str:
     """Every pointer that a kernel gets is `__restrict__`."""
-    parts, last = [], 0
-    for match in _KERNEL.finditer(text):
-        start = match.end() - 1
-        end = closing(text, start)
+    for match in reversed([*_KERNEL.finditer(text)]):
+        end = closing(text, match.end() - 1)
         marked = (
             re.sub(r"\*\s*(?=\w+\s*$)", "* __restrict__ ", each) if "restrict" not in each else each
-            for each in _arguments(text[start + 1 : end])
+            for each in _arguments(text[match.end() : end])
         )
-        parts += [text[last : start + 1], ",".join(marked)]
-        last = end
-    return "".join([*parts, text[last:]])
+        text = text[: match.end()] + ",".join(marked) + text[end:]
+    return text
 
 
 def unrolled(times: int) -> Edit:
