@@ -94,6 +94,5 @@ def chosen_switches(names: Sequence[str]) -> tuple[Switch, ...]:
         if name not in by_name:
             remedy = did_you_mean(name, sorted(by_name), "see `profkit try --list`")
             raise UsageError(f"{name!r} is not a switch", remedy)
-    return tuple(by_name[name] for name in names) or tuple(
-        switch for switch in by_name.values() if switch.name != EMPTY
-    )
+    chosen = names or [name for name in by_name if name != EMPTY]
+    return tuple(by_name[name] for name in chosen)
