@@ -290,21 +290,14 @@ class _Graphs:
         outputs: list[Any] = []
         hole = object()
 
-        class Flat(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(*inputs: Any) -> Any:
             """The module as one of tensors alone."""
+            leaves, shape = tree_flatten(function(*inputs))
+            outputs[:] = [[hole if torch.is_tensor(leaf) else leaf for leaf in leaves], shape]
+            return tuple(leaf for leaf in leaves if torch.is_tensor(leaf))
 
-            def __init__(self) -> None:
-                super().__init__()
-                self.inner = module
-
-            def forward(self, *inputs: Any) -> Any:
-                leaves, shape = tree_flatten(function(*inputs))
-                tensors = tuple(leaf for leaf in leaves if torch.is_tensor(leaf))
-                outputs[:] = [[hole if torch.is_tensor(leaf) else leaf for leaf in leaves], shape]
-                return tensors
-
-        flat = Flat()
-        flat.training = module.training
+        flat = torch.nn.Module()
+        flat.inner, flat.forward, flat.training = module, forward, module.training
         graphed = torch.cuda.make_graphed_callables(flat, samples, allow_unused_input=True)
         constants, shape = outputs
 
