@@ -79,7 +79,6 @@ class _Attempt:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jitted is not None:
             self._compare(list(_read(self.function, set())))
-        if self.jitted is not None:
             try:
                 output = self.jitted(*args, **kwargs)
                 self.program.applied("jax-jit")
