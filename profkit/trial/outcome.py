@@ -14,7 +14,6 @@ from profkit.timing.verdict import holm
 from profkit.trial import checks
 from profkit.trial.run import TIMED_OUT, Result
 from profkit.trial.search import FEWEST, Combination, Evidence, declared
-from profkit.trial.switch import Switch
 from profkit.trial.trial_file import Status, TrialFile, TrialRow, Unchanged
 
 _SAME = {"nothing", "rounding"}
@@ -92,9 +91,9 @@ def _rows(evidence: Evidence) -> Iterator[TrialRow]:
     rows = [_row(evidence, each, corrected.get(each)) for each in tried]
     yield from sorted(rows, key=lambda row: -(row.speedup or 0.0))
     for switch, reason in skipped.items():
-        yield _untried(switch, "not applicable", reason)
+        yield _unmeasured((switch,), "not applicable", reason)
     for switch in evidence.left:
-        yield _untried(switch, "not tried", "too little time was left to prove a gain")
+        yield _unmeasured((switch,), "not tried", "too little time was left to prove a gain")
 
 
 def _holm(known: Sequence[Comparison], others: int) -> list[Comparison]:
@@ -105,20 +104,15 @@ def _holm(known: Sequence[Comparison], others: int) -> list[Comparison]:
 
 def _row(evidence: Evidence, combination: Combination, verdict: Comparison | None) -> TrialRow:
     judgment = evidence.judgment(combination)
-    status, reason = _status(evidence, combination, verdict)
-    names = tuple(switch.name for switch in combination)
-    return TrialRow(
-        switches=names,
-        what="; ".join(switch.what for switch in combination),
-        changes=declared(combination),
-        status=status,
-        runs=len(evidence.of(combination)),
+    runs = evidence.of(combination)
+    row = _unmeasured(combination, *_status(evidence, combination, verdict), runs)
+    return replace(
+        row,
+        runs=len(runs),
         speedup=verdict.speedup if verdict else evidence.speedup(combination) or None,
-        comparison=verdict and replace(verdict, a="unchanged", b=" + ".join(names)),
+        comparison=verdict and replace(verdict, a="unchanged", b=" + ".join(row.switches)),
         difference=finite(judgment.difference) if judgment else None,
         allowed=finite(judgment.allowed) if judgment else None,
-        reason=reason,
-        keep=_keep(combination, evidence.of(combination)),
     )
 
 
@@ -168,12 +162,15 @@ def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
     return tuple(line for line in text.splitlines() if not lacking or lacking not in line)
 
 
-def _untried(switch: Switch, status: Status, reason: str) -> TrialRow:
+def _unmeasured(
+    combination: Combination, status: Status, reason: str, runs: Sequence[Result] = ()
+) -> TrialRow:
+    """A row without figures; what to keep is as its `runs` had it."""
     return TrialRow(
-        switches=(switch.name,),
-        what=switch.what,
-        changes=switch.changes,
+        switches=tuple(switch.name for switch in combination),
+        what="; ".join(switch.what for switch in combination),
+        changes=declared(combination),
         status=status,
         reason=reason,
-        keep=_keep((switch,), ()),
+        keep=_keep(combination, runs),
     )
