@@ -27,10 +27,9 @@ def install(module: ModuleType) -> None:
         return
     _imported.append(module)
     if len(_imported) == 1:
-        _programs["plan"] = plan = _plan(os.environ["PROFKIT_TRIAL"])
-        _programs["record"] = Record(plan)
+        _programs["record"] = record = Record(_plan(os.environ["PROFKIT_TRIAL"]))
         if (outer := importing()) != module.__name__:
-            _programs["record"].facts["importing"] = outer
+            record.facts["importing"] = outer
         for library in _imported[:]:
             _hook(library)
     elif "record" in _programs:
@@ -65,7 +64,7 @@ def _hook(module: ModuleType) -> None:
 def _switch(library: str, program: Any) -> None:
     """Turn on the switches of a library that the plan names, as rows of library, file, function."""
     _programs[library] = program
-    for needs, path, function in _programs["plan"]["switches"]:
+    for needs, path, function in _programs["record"].plan["switches"]:
         if needs == library:
             getattr(_loaded(path), function)(program)
 
