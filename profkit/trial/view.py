@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from profkit.core.duration import duration
+from profkit.core.grouping import grouped
 from profkit.timing.verdict import reason_words
 from profkit.trial.response_view import response_blocks
 from profkit.trial.run import WALL
@@ -111,7 +112,7 @@ def _apart(row: TrialRow) -> str:
         return "not compared"
     if row.difference and row.changes == "random":
         return "other draws"
-    return f"{row.difference:.1g}" if row.difference else "0"
+    return f"{row.difference:.1g}"
 
 
 def _keeping(trial: TrialFile) -> Iterator[doc.Block]:
@@ -141,9 +142,8 @@ def _others(trial: TrialFile) -> Iterator[doc.Block]:
 
 
 def _by_reason(rows: Sequence[TrialRow]) -> str:
-    reasons = dict.fromkeys(row.reason for row in rows)
-    names = {why: [" + ".join(r.switches) for r in rows if r.reason == why] for why in reasons}
-    return "; ".join(f"{why}: {', '.join(names[why])}" for why in reasons)
+    groups = grouped((row.reason, " + ".join(row.switches)) for row in rows)
+    return "; ".join(f"{why}: {', '.join(names)}" for why, names in groups.items())
 
 
 def _other(row: TrialRow) -> str:
