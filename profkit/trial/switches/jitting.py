@@ -42,9 +42,8 @@ def jax_jit(program: Any) -> None:
 def _globals(code: CodeType) -> tuple[str, ...]:
     """The globals that a code reads, and the functions in it, without its names of attributes."""
     steps = dis.get_instructions(code)
-    inner = [
-        name for part in code.co_consts if isinstance(part, CodeType) for name in _globals(part)
-    ]
+    parts = [part for part in code.co_consts if isinstance(part, CodeType)]
+    inner = [name for part in parts for name in _globals(part)]
     return (*inner, *(step.argval for step in steps if step.opname == "LOAD_GLOBAL"))
 
 
