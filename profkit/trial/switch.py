@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -72,16 +72,13 @@ def all_switches() -> tuple[Switch, ...]:
         name: msgspec.convert({"name": name, **entry}, Switch)
         for name, entry in shipped_yaml("profkit.trial", "switches.yaml").items()
     }
-    plugins = {switch.name: switch for switch in _plugins()}
-    return tuple((plugins | shipped).values())
-
-
-def _plugins() -> Iterator[Switch]:
+    plugins = {}
     for entry in entry_points(group=GROUP):
         switch = entry.load()
         if not isinstance(switch, Switch):
             raise UsageError(f"{GROUP}: {entry.value} is not a Switch", "remove the package")
-        yield switch
+        plugins[switch.name] = switch
+    return tuple((plugins | shipped).values())
 
 
 def chosen_switches(names: Sequence[str]) -> tuple[Switch, ...]:
