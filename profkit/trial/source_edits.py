@@ -68,16 +68,15 @@ def unrolled(times: int) -> Edit:
 
     def edit(text: str) -> str:
         text = _UNROLL.sub(rf"\1 {times}", text)
-        places = [
-            match.start()
-            for match in _LOOP.finditer(text)
-            if not _LOOP.search(_body(text, match.end() - 1))
-            and not re.search(r"pragma[^\n]*\n\s*$", text[: match.start()])
-            and text[match.start() : match.start() + 3] == "for"
-            and text.rfind("\n", 0, match.start()) >= text.rfind("//", 0, match.start())
-        ]
-        for place in reversed(places):
-            text = f"{text[:place]}\n#pragma unroll {times}\n{text[place:]}"
+        for match in reversed([*_LOOP.finditer(text)]):
+            before = text[: match.start()]
+            if (
+                match[0].startswith("for")
+                and not _LOOP.search(_body(text, match.end() - 1))
+                and not re.search(r"pragma[^\n]*\n\s*$", before)
+                and before.rfind("\n") >= before.rfind("//")
+            ):
+                text = f"{before}\n#pragma unroll {times}\n{text[match.start() :]}"
         return text
 
     return edit
@@ -145,11 +144,8 @@ def constants(text: str) -> Iterator[tuple[str, int]]:
 def with_constant(name: str, value: int) -> Edit:
     """A constant has another value."""
 
-    def edit(text: str) -> str:
-        def other(match: re.Match[str]) -> str:
-            own = (match[1] or match[2]) == name
-            return match[0][: match.start(3) - match.start()] + str(value) if own else match[0]
+    def other(match: re.Match[str]) -> str:
+        own = (match[1] or match[2]) == name
+        return match[0][: match.start(3) - match.start()] + str(value) if own else match[0]
 
-        return _CONSTANT.sub(other, text)
-
-    return edit
+    return lambda text: _CONSTANT.sub(other, text)
