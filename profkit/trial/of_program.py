@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from profkit.core.typed_file import read_file
+from profkit.core.typed_file import read_file, row_of
 from profkit.rules.known_trial import NO_TRIAL, KnownTrial, fitting, folder_of
 from profkit.rules.tried import Tried, TriedVerdict
 from profkit.runs.run import program_name
@@ -48,20 +48,17 @@ def tried_rows(trial: TrialFile) -> tuple[Tried, ...]:
     """The rows of a trial that were measured."""
     from profkit.timing.verdict import reason_words
 
-    rows = []
-    for row in trial.rows:
-        if row.status in _VERDICTS:
-            known, verdict = row.comparison, _VERDICTS[row.status]
-            reason = _CHANGED.get(row.changes, "") if verdict == "proven" else row.reason
-            rows.append(
-                Tried(
-                    verdict=verdict,
-                    switches=row.switches,
-                    speedup=row.speedup,
-                    low=known.low if known else None,
-                    high=known.high if known else None,
-                    reason=reason_words(reason),
-                    keep=row.keep,
-                )
-            )
-    return tuple(rows)
+    return tuple(
+        row_of(
+            Tried,
+            row,
+            verdict=_VERDICTS[row.status],
+            low=row.comparison.low if row.comparison else None,
+            high=row.comparison.high if row.comparison else None,
+            reason=_CHANGED.get(row.changes, "")
+            if row.status == "faster"
+            else reason_words(row.reason),
+        )
+        for row in trial.rows
+        if row.status in _VERDICTS
+    )

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from profkit.core.json_text import finite
 from profkit.timing.results import Comparison, Verdict
 from profkit.timing.verdict import holm
 from profkit.trial import checks
 from profkit.trial.run import TIMED_OUT, Result
 from profkit.trial.search import FEWEST, Combination, Evidence, declared
-from profkit.trial.switch import Switch
 from profkit.trial.trial_file import Status, TrialFile, TrialRow, Unchanged
 
 _SAME = {"nothing", "rounding"}
@@ -26,10 +26,9 @@ _WORDS: dict[Verdict, Status] = {
 
 def outcome(evidence: Evidence, command: Sequence[str], budget: float) -> TrialFile:
     """The result of a trial."""
-    first = next(iter(evidence.runs), None)
     rows = tuple(_rows(evidence)) if evidence.unchanged else ()
     best, lower = fastest(rows)
-    facts = first.facts if first else {}
+    facts = evidence.runs[0].facts if evidence.runs else {}
     libraries = (f"{name} {facts[name]}" for name in ("torch", "jax") if name in facts)
     return TrialFile(
         command=tuple(command),
@@ -56,16 +55,12 @@ def _failure(evidence: Evidence) -> str:
 
 
 def fastest(rows: Sequence[TrialRow]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The switches of the fastest row that is proven with the same results, and of a faster one
-    with others; () without."""
+    """Of rows, the fastest first, the switches of the first that is proven with the same results,
+    and of a faster one with others; () without."""
     proven = [row for row in rows if row.status == "faster"]
-    same = max((row for row in proven if row.changes in _SAME), key=_speedup, default=None)
-    top = max(proven, key=_speedup, default=None)
-    return same.switches if same else (), top.switches if top and top is not same else ()
-
-
-def _speedup(row: TrialRow | None) -> float:
-    return (row.speedup or 0.0) if row else 0.0
+    same = next((row.switches for row in proven if row.changes in _SAME), ())
+    top = next((row.switches for row in proven), ())
+    return same, top if top != same else ()
 
 
 def _unchanged(evidence: Evidence) -> Unchanged:
@@ -79,7 +74,7 @@ def _unchanged(evidence: Evidence) -> Unchanged:
         runs=len(runs),
         limit=runs[0].limit,
         spread=evidence.spread if len(runs) > 1 else None,
-        difference=None if own is None else _finite(own),
+        difference=None if own is None else finite(own),
         whole=not any(run.stopped for run in runs),
         faulty=faulty,
     )
@@ -89,17 +84,16 @@ def _rows(evidence: Evidence) -> Iterator[TrialRow]:
     """Rows of what was run, fastest first, then of what was not."""
     skipped = evidence.skipped
     tried = [each for each in evidence.combinations if not skipped.keys() & set(each)]
-    verdicts = {each: evidence.comparison(each) for each in tried}
-    known = {each: verdict for each, verdict in verdicts.items() if verdict is not None}
+    known = {each: verdict for each in tried if (verdict := evidence.comparison(each))}
     # One whose runs were too few counts too: it might have had the first verdict.
     judged = _holm(list(known.values()), len(tried) - len(known))
     corrected = dict(zip(known, judged, strict=True))
     rows = [_row(evidence, each, corrected.get(each)) for each in tried]
     yield from sorted(rows, key=lambda row: -(row.speedup or 0.0))
     for switch, reason in skipped.items():
-        yield _untried(switch, "not applicable", reason)
+        yield _unmeasured((switch,), "not applicable", reason)
     for switch in evidence.left:
-        yield _untried(switch, "not tried", "too little time was left to prove a gain")
+        yield _unmeasured((switch,), "not tried", "too little time was left to prove a gain")
 
 
 def _holm(known: Sequence[Comparison], others: int) -> list[Comparison]:
@@ -110,22 +104,15 @@ def _holm(known: Sequence[Comparison], others: int) -> list[Comparison]:
 
 def _row(evidence: Evidence, combination: Combination, verdict: Comparison | None) -> TrialRow:
     judgment = evidence.judgment(combination)
-    status, reason = _status(evidence, combination, verdict)
-    if verdict is not None:
-        names = " + ".join(switch.name for switch in combination)
-        verdict = replace(verdict, a="unchanged", b=names)
-    return TrialRow(
-        switches=tuple(switch.name for switch in combination),
-        what="; ".join(switch.what for switch in combination),
-        changes=declared(combination),
-        status=status,
-        runs=len(evidence.of(combination)),
+    runs = evidence.of(combination)
+    row = _unmeasured(combination, *_status(evidence, combination, verdict), runs)
+    return replace(
+        row,
+        runs=len(runs),
         speedup=verdict.speedup if verdict else evidence.speedup(combination) or None,
-        comparison=verdict,
-        difference=_finite(judgment.difference) if judgment else None,
-        allowed=_finite(judgment.allowed) if judgment else None,
-        reason=reason,
-        keep=_keep(combination, evidence.of(combination)),
+        comparison=verdict and replace(verdict, a="unchanged", b=" + ".join(row.switches)),
+        difference=finite(judgment.difference) if judgment else None,
+        allowed=finite(judgment.allowed) if judgment else None,
     )
 
 
@@ -164,10 +151,6 @@ def _difference_words(judgment: checks.Judgment) -> str:
     return f"{judgment.series}: {place} results {words}"
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
     """What to write, for the number of workers, the optimizer and the function that runs had."""
     known = {name: str(value) for run in runs for name, value in run.facts.items()}
@@ -179,12 +162,15 @@ def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
     return tuple(line for line in text.splitlines() if not lacking or lacking not in line)
 
 
-def _untried(switch: Switch, status: Status, reason: str) -> TrialRow:
+def _unmeasured(
+    combination: Combination, status: Status, reason: str, runs: Sequence[Result] = ()
+) -> TrialRow:
+    """A row without figures; what to keep is as its `runs` had it."""
     return TrialRow(
-        switches=(switch.name,),
-        what=switch.what,
-        changes=switch.changes,
+        switches=tuple(switch.name for switch in combination),
+        what="; ".join(switch.what for switch in combination),
+        changes=declared(combination),
         status=status,
         reason=reason,
-        keep=_keep((switch,), ()),
+        keep=_keep(combination, runs),
     )

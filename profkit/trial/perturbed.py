@@ -75,8 +75,7 @@ class _Runs:
             interrupted = True
         self.faults |= {name: _NO_TIME for name in PERTURBATIONS if name not in self.records}
         left_out = [f"{name}: {fault}" for name, fault in self.faults.items()]
-        graphs = self.records[UNCHANGED][0].graphs
-        if graphs:
+        if graphs := self.records[UNCHANGED][0].graphs:
             left_out.append(f"{graphs} launches of CUDA graphs, whose kernels are not timed")
         return replace(
             trial,
@@ -90,9 +89,8 @@ class _Runs:
         records = self.records.setdefault(name, [])
         place = self._folder / f"{name}-{len(records)}"
         place.mkdir()
-        result = self._run_with(
-            f"launches {name}", recording(self._library, name, place, self._environment)
-        )
+        variables = recording(self._library, name, place, self._environment)
+        result = self._run_with(f"launches {name}", variables)
         records.append(read_launches(place))
         if fault := self._fault(result) or records[-1].problem:
             self.faults[name] = fault

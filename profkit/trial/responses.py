@@ -57,9 +57,7 @@ def responses(
             seconds=means[key],
             share=totals[key] / total,
             responses=tuple(
-                Response(perturbation=perturbation, reason=faults[perturbation])
-                if perturbation in faults
-                else _response(runs, perturbation, key, means[key])
+                _response(runs, perturbation, key, means[key], faults.get(perturbation, ""))
                 for perturbation in PERTURBATIONS
             ),
         )
@@ -69,13 +67,13 @@ def responses(
 
 
 def _response(
-    runs: Mapping[str, Sequence[LaunchRecord]], name: str, key: Key, mean: float
+    runs: Mapping[str, Sequence[LaunchRecord]], name: str, key: Key, mean: float, fault: str
 ) -> Response:
     perturbation = PERTURBATIONS[name]
-    pairs = zip(runs[perturbation.against], runs[name], strict=False)
+    pairs = zip(runs.get(perturbation.against, ()), runs.get(name, ()), strict=False)
     blocks = [(_times(a, key), _times(b, key)) for a, b in pairs]
     blocks = [(a, b) for a, b in blocks if a and b]
-    reason = _reason(runs[name], key, mean)
+    reason = fault or _reason(runs[name], key, mean)
     if not reason and len(blocks) < THRESHOLDS.blocks:
         reason = "too few runs with it"
     if reason:

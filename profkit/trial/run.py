@@ -249,13 +249,9 @@ def _run(
 
 def variables_of(switches: Sequence[Switch], environment: Mapping[str, str]) -> dict[str, str]:
     """The variables of switches; options that are lists follow those of the environment."""
-    return {
-        name: f"{environment[name]}{_LISTS[name]}{value}"
-        if name in _LISTS and name in environment
-        else value
-        for switch in switches
-        for name, value in switch.environment.items()
-    }
+    own = {name: value for switch in switches for name, value in switch.environment.items()}
+    lists = own.keys() & _LISTS.keys() & environment.keys()
+    return own | {name: f"{environment[name]}{_LISTS[name]}{own[name]}" for name in lists}
 
 
 def masked(line: str) -> str:

@@ -53,17 +53,14 @@ def _arguments(text: str) -> list[str]:
 
 def without_aliases(text: str) -> str:
     """Every pointer that a kernel gets is `__restrict__`."""
-    parts, last = [], 0
-    for match in _KERNEL.finditer(text):
-        start = match.end() - 1
-        end = closing(text, start)
+    for match in reversed([*_KERNEL.finditer(text)]):
+        end = closing(text, match.end() - 1)
         marked = (
             re.sub(r"\*\s*(?=\w+\s*$)", "* __restrict__ ", each) if "restrict" not in each else each
-            for each in _arguments(text[start + 1 : end])
+            for each in _arguments(text[match.end() : end])
         )
-        parts += [text[last : start + 1], ",".join(marked)]
-        last = end
-    return "".join([*parts, text[last:]])
+        text = text[: match.end()] + ",".join(marked) + text[end:]
+    return text
 
 
 def unrolled(times: int) -> Edit:
@@ -71,16 +68,15 @@ def unrolled(times: int) -> Edit:
 
     def edit(text: str) -> str:
         text = _UNROLL.sub(rf"\1 {times}", text)
-        places = [
-            match.start()
-            for match in _LOOP.finditer(text)
-            if not _LOOP.search(_body(text, match.end() - 1))
-            and not re.search(r"pragma[^\n]*\n\s*$", text[: match.start()])
-            and text[match.start() : match.start() + 3] == "for"
-            and text.rfind("\n", 0, match.start()) >= text.rfind("//", 0, match.start())
-        ]
-        for place in reversed(places):
-            text = f"{text[:place]}\n#pragma unroll {times}\n{text[place:]}"
+        for match in reversed([*_LOOP.finditer(text)]):
+            before = text[: match.start()]
+            if (
+                match[0].startswith("for")
+                and not _LOOP.search(_body(text, match.end() - 1))
+                and not re.search(r"pragma[^\n]*\n\s*$", before)
+                and before.rfind("\n") >= before.rfind("//")
+            ):
+                text = f"{before}\n#pragma unroll {times}\n{text[match.start() :]}"
         return text
 
     return edit
@@ -148,11 +144,8 @@ def constants(text: str) -> Iterator[tuple[str, int]]:
 def with_constant(name: str, value: int) -> Edit:
     """A constant has another value."""
 
-    def edit(text: str) -> str:
-        def other(match: re.Match[str]) -> str:
-            own = (match[1] or match[2]) == name
-            return match[0][: match.start(3) - match.start()] + str(value) if own else match[0]
+    def other(match: re.Match[str]) -> str:
+        own = (match[1] or match[2]) == name
+        return match[0][: match.start(3) - match.start()] + str(value) if own else match[0]
 
-        return _CONSTANT.sub(other, text)
-
-    return edit
+    return lambda text: _CONSTANT.sub(other, text)

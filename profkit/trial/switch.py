@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -72,16 +72,13 @@ def all_switches() -> tuple[Switch, ...]:
         name: msgspec.convert({"name": name, **entry}, Switch)
         for name, entry in shipped_yaml("profkit.trial", "switches.yaml").items()
     }
-    plugins = {switch.name: switch for switch in _plugins()}
-    return tuple((plugins | shipped).values())
-
-
-def _plugins() -> Iterator[Switch]:
+    plugins = {}
     for entry in entry_points(group=GROUP):
         switch = entry.load()
         if not isinstance(switch, Switch):
             raise UsageError(f"{GROUP}: {entry.value} is not a Switch", "remove the package")
-        yield switch
+        plugins[switch.name] = switch
+    return tuple((plugins | shipped).values())
 
 
 def chosen_switches(names: Sequence[str]) -> tuple[Switch, ...]:
@@ -94,6 +91,5 @@ def chosen_switches(names: Sequence[str]) -> tuple[Switch, ...]:
         if name not in by_name:
             remedy = did_you_mean(name, sorted(by_name), "see `profkit try --list`")
             raise UsageError(f"{name!r} is not a switch", remedy)
-    return tuple(by_name[name] for name in names) or tuple(
-        switch for switch in by_name.values() if switch.name != EMPTY
-    )
+    chosen = names or [name for name in by_name if name != EMPTY]
+    return tuple(by_name[name] for name in chosen)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from msgspec import Struct
@@ -72,7 +72,10 @@ def try_program(
     large to copy.
     """
     start = time.monotonic()
-    with _runner(subject, budget, tell) as measure:
+    with ExitStack() as stack:
+        place = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+        measure = _Runner(subject, budget, tell, Path(place))
+        stack.callback(measure.discard)
         evidence = search(
             measure, switches, budget, time.monotonic, lambda name: tell(name, ""), first
         )
@@ -88,16 +91,11 @@ def try_program(
         def run_plain() -> Result | None:
             if measure.first is None or measure.left() <= measure.first.seconds:
                 return None
-            tell("whole program without hooks", "")
-            return measure.run_with({}, is_hooked=False)
-
-        def run_with(words: str, variables: Mapping[str, str]) -> Result:
-            tell(words, "")
-            return measure.run_with(variables)
+            return measure.run_with("whole program without hooks", {}, is_hooked=False)
 
         if not trial.failure and evidence.unchanged:
             trial = confirmed(trial, evidence, run_whole, run_plain)
-            trial = perturbed(trial, evidence, run_with, subject.environment, measure.left)
+            trial = perturbed(trial, evidence, measure.run_with, subject.environment, measure.left)
     return replace(trial, seconds=time.monotonic() - start)
 
 
@@ -170,8 +168,11 @@ class _Runner:
         compilers start processes and threads."""
         return not switches or any(each.start for each in switches) or self.forks < _SOUND
 
-    def run_with(self, variables: Mapping[str, str], *, is_hooked: bool = True) -> Result:
-        """A run of the whole program with these variables."""
+    def run_with(
+        self, words: str, variables: Mapping[str, str], *, is_hooked: bool = True
+    ) -> Result:
+        """A run of the whole program with these variables, of which `words` are told."""
+        self.tell(words, "")
         return run_program(
             self.command,
             (),
@@ -226,16 +227,6 @@ class _Runner:
         if self.prepared is not None:
             self.prepared.discard()
             self.prepared = None
-
-
-@contextmanager
-def _runner(subject: Subject, budget: float, tell: Callable[[str, str], None]) -> Iterator[_Runner]:
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        runner = _Runner(subject, budget, tell, Path(place))
-        try:
-            yield runner
-        finally:
-            runner.discard()
 
 
 def _copied(subject: Subject) -> Path | None:

@@ -1,4 +1,7 @@
-"""The document of a trial: proven gains, what keeps them, what did nothing, what failed."""
+"""The document of a trial: proven gains, what keeps them, what did nothing, what failed.
+
+Of a program that no switch applies to, how kernels respond to perturbations of their launches.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from profkit.core.duration import duration
+from profkit.core.grouping import grouped
 from profkit.timing.verdict import reason_words
-from profkit.trial.response_view import response_blocks
+from profkit.trial.responses import PERTURBATIONS
 from profkit.trial.run import WALL
 from profkit.trial.search import THRESHOLDS
 from profkit.trial.switch import Switch
-from profkit.trial.trial_file import TrialFile, TrialRow
+from profkit.trial.trial_file import KernelResponses, Response, TrialFile, TrialRow
 from profkit.ui import document as doc
 from profkit.ui.text import factor, number, percent, plural
 
@@ -52,9 +56,7 @@ def trial_document(trial: TrialFile) -> doc.Document:
         blocks += _proven(trial, title, rows)
     if trial.unchanged and not any(row.status == "faster" for row in trial.rows):
         blocks.append(doc.Paragraph("No switch is proven to make this program faster."))
-    blocks += _keeping(trial)
-    blocks += _others(trial)
-    blocks += response_blocks(trial)
+    blocks += [*_keeping(trial), *_others(trial), *_responses(trial)]
     return doc.Document("Switches tried", tuple(blocks))
 
 
@@ -111,7 +113,7 @@ def _apart(row: TrialRow) -> str:
         return "not compared"
     if row.difference and row.changes == "random":
         return "other draws"
-    return f"{row.difference:.1g}" if row.difference else "0"
+    return f"{row.difference:.1g}"
 
 
 def _keeping(trial: TrialFile) -> Iterator[doc.Block]:
@@ -141,9 +143,8 @@ def _others(trial: TrialFile) -> Iterator[doc.Block]:
 
 
 def _by_reason(rows: Sequence[TrialRow]) -> str:
-    reasons = dict.fromkeys(row.reason for row in rows)
-    names = {why: [" + ".join(r.switches) for r in rows if r.reason == why] for why in reasons}
-    return "; ".join(f"{why}: {', '.join(names[why])}" for why in reasons)
+    groups = grouped((row.reason, " + ".join(row.switches)) for row in rows)
+    return "; ".join(f"{why}: {', '.join(names)}" for why, names in groups.items())
 
 
 def _other(row: TrialRow) -> str:
@@ -152,6 +153,35 @@ def _other(row: TrialRow) -> str:
         return f"{name} ({row.reason})" if row.status != "not tried" else name
     gain = f" {row.speedup:.2f}x" if row.speedup else ""
     return f"{name}{gain}" + (f" ({reason_words(row.reason)})" if row.reason else "")
+
+
+def _responses(trial: TrialFile) -> Iterator[doc.Block]:
+    """A table for each kernel, and what was not possible."""
+    if trial.kernels:
+        yield doc.Heading("Kernels, perturbed")
+    for kernel in trial.kernels:
+        rows = tuple(map(_response, kernel.responses))
+        yield doc.Table(_title(kernel), ("Perturbation", "Slowdown", "Interval", "Says"), rows)
+    if trial.unperturbed:
+        yield doc.bullets(line[0].upper() + line[1:] for line in trial.unperturbed)
+
+
+def _title(kernel: KernelResponses) -> str:
+    grid, block = (
+        " x ".join(str(n) for n in size if n > 1) for size in (kernel.grid, kernel.block)
+    )
+    time = f"{number(kernel.seconds, 's', 3)}, {percent(kernel.share)} of timed kernels"
+    launches = plural(kernel.launches, "launch")
+    return f"{kernel.kernel}, {grid or 1} blocks of {block or 1}: {launches} of {time}"
+
+
+def _response(response: Response) -> tuple[str, ...]:
+    what = PERTURBATIONS[response.perturbation].what
+    what += f" ({percent(1 / response.taken)} left)" if response.taken > 1 else ""
+    if response.slowdown is None or response.low is None or response.high is None:
+        return what, "", "", f"not perturbed: {response.reason}"
+    interval = f"[{response.low:.2f}, {response.high:.2f}]"
+    return what, f"{response.slowdown:.2f}x", interval, response.evidence or "undecided"
 
 
 def switches_document(switches: Sequence[Switch]) -> doc.Document:

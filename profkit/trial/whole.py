@@ -30,16 +30,17 @@ def confirmed(
     of the unchanged program where none has run to its end, or its own spread is in question. A
     plain run, without profkit's hooks, has to print the same, where there is time for it."""
     runs = evidence.unchanged
+    proven = [row.switches for row in trial.rows if row.status == "faster"]
+    drawn = {row.switches: _is_drawn(evidence, row) for row in trial.rows}
     if not any(run.stopped for run in runs):
-        faults = {row.switches: _fault_of_runs(evidence, row) for row in _proven(trial)}
+        faults = {names: _fault_of_runs(evidence, names, drawn[names]) for names in proven}
         checked = "Exit code and output are as unchanged, but for numbers"
     else:
-        chosen = [names for names in (trial.lower, trial.best) if names]  # fastest first
-        chosen = [] if evidence.interrupted else chosen
-        before = next((run for run in evidence.unchanged if run.is_whole), None)
+        # The fastest first.
+        chosen = [n for n in (trial.lower, trial.best) if n and not evidence.interrupted]
+        before = next((run for run in runs if run.is_whole), None)
         before = run_whole((), "") if chosen and not before else before
-        drawn = {row.switches: _is_drawn(evidence, row) for row in trial.rows}
-        runs = [before, *evidence.unchanged] if before else []
+        runs = [before, *runs] if before else []
         ends = {names: run_whole(names, "") for names in chosen if runs}
         whole_faults = {n: _fault(runs, end, is_drawn=drawn[n]) for n, end in ends.items()}
         if any(fault and fault[1].startswith(_ENDS) for fault in whole_faults.values()):
@@ -47,7 +48,7 @@ def confirmed(
             for n, end in ends.items():
                 whole_faults[n] = _fault(runs, end, is_drawn=drawn[n], perturbed=own)
         unmade: _Fault = ("unverified", "whole runs were not compared")
-        faults = {row.switches: whole_faults.get(row.switches, unmade) for row in _proven(trial)}
+        faults = {names: whole_faults.get(names, unmade) for names in proven}
         same = " and with ".join(" + ".join(names) for names in chosen if not whole_faults[names])
         checked = same and f"Exit code and output of the whole program with {same} are as unchanged"
     plain = None if all(faults.values()) or evidence.interrupted else run_plain()
@@ -64,17 +65,13 @@ def confirmed(
     return replace(trial, rows=rows, best=best, lower=lower, checked=checked or wrong)
 
 
-def _proven(trial: TrialFile) -> list[TrialRow]:
-    return [row for row in trial.rows if row.status == "faster"]
-
-
 def _row(row: TrialRow, fault: _Fault | None) -> TrialRow:
     return replace(row, status=fault[0], reason=fault[1]) if fault else row
 
 
-def _fault_of_runs(evidence: Evidence, row: TrialRow) -> _Fault | None:
-    runs = (run for run in evidence.runs if run.switches == row.switches and not run.failure)
-    faults = (_fault(evidence.unchanged, run, is_drawn=_is_drawn(evidence, row)) for run in runs)
+def _fault_of_runs(evidence: Evidence, names: Names, is_drawn: bool) -> _Fault | None:
+    runs = (run for run in evidence.runs if run.switches == names and not run.failure)
+    faults = (_fault(evidence.unchanged, run, is_drawn=is_drawn) for run in runs)
     return next(filter(None, faults), None)
 
 

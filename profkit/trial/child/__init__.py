@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 from typing import Any
 
 from . import forks
 from .record import Record, importing
-from .switching import load_switches
 
 _programs: Any = {}
 _imported: list[ModuleType] = []
@@ -26,10 +27,9 @@ def install(module: ModuleType) -> None:
         return
     _imported.append(module)
     if len(_imported) == 1:
-        _programs["plan"] = plan = _plan(os.environ["PROFKIT_TRIAL"])
-        _programs["record"] = Record(plan)
+        _programs["record"] = record = Record(_plan(os.environ["PROFKIT_TRIAL"]))
         if (outer := importing()) != module.__name__:
-            _programs["record"].facts["importing"] = outer
+            record.facts["importing"] = outer
         for library in _imported[:]:
             _hook(library)
     elif "record" in _programs:
@@ -45,20 +45,37 @@ def _plan(path: str) -> Any:
 
 
 def _hook(module: ModuleType) -> None:
-    plan, record = _programs["plan"], _programs["record"]
-    name = module.__name__
+    name, record = module.__name__, _programs["record"]
     if name == "torch":
         from .torch_program import TorchProgram
 
-        _programs["torch"] = TorchProgram(module, record)
-        load_switches(plan, "torch", _programs["torch"])
+        _switch("torch", TorchProgram(module, record))
     elif name == "jax":
         from .jax_program import JaxProgram
 
-        _programs["jax"] = JaxProgram(module, record)
-        load_switches(plan, "jax", _programs["jax"])
+        _switch("jax", JaxProgram(module, record))
     elif name == "transformers.generation.utils":
         _programs["torch"].watch_generation(module)
     else:
         for function in _programs["jax"].after.get(name, ()):
             function(module)
+
+
+def _switch(library: str, program: Any) -> None:
+    """Turn on the switches of a library that the plan names, as rows of library, file, function."""
+    _programs[library] = program
+    for needs, path, function in _programs["record"].plan["switches"]:
+        if needs == library:
+            getattr(_loaded(path), function)(program)
+
+
+def _loaded(path: str) -> Any:
+    """The module of a file of switches."""
+    name = f"profkit_switches_{abs(hash(path))}"
+    if name not in sys.modules:
+        spec = spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]

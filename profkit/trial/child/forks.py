@@ -123,12 +123,11 @@ def _has_device() -> bool:
 
 def _fault(program: set[str]) -> str:
     """Why forks of this process would not be as fresh ones, "" where they are."""
-    opened = {int(number) for number in os.listdir("/proc/self/fd")}
-    paths = {number: os.path.realpath(f"/proc/self/fd/{number}") for number in opened}
     if _has_device():
         return f"its imports {_IN_USE}"
     # Forks share positions and locks of a file, and what comes over a connection.
-    shared = [path for number, path in paths.items() if number > 2 and _is_shared(number)]
+    opened = map(int, os.listdir("/proc/self/fd"))
+    shared = [os.path.realpath(f"/proc/self/fd/{n}") for n in opened if n > 2 and _is_shared(n)]
     if shared:
         return f"it opens {os.path.basename(min(shared))} before its imports"
     others = [n for n in sorted(program - set(changed())) if not n.startswith(_OWN)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 
@@ -28,14 +29,12 @@ def _compile(program: Any, name: str, mode: str | None) -> None:
         if type(module).__name__ == "OptimizedModule" or not any(True for _ in module.parameters()):
             return call
         program.applied(name)
-        faster, is_first = program.compile(call, mode=mode), True
+        faster, calls = program.compile(call, mode=mode), count()
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            nonlocal is_first
             if not has_graphs:
                 return faster(*args, **kwargs)
-            was_first, is_first = is_first, False
-            if was_first and torch.is_grad_enabled() and not module.training:
+            if next(calls) == 0 and torch.is_grad_enabled() and not module.training:
                 return call(*args, **kwargs)  # after it, one sees whether a backward pass follows
             if torch.is_grad_enabled() and not program.is_inference(module):
                 return program.copied(faster(*args, **kwargs))  # the next call may overwrite it

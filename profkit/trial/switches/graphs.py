@@ -127,15 +127,10 @@ class _GraphedStep:
 
     def _constants(self, optimizer: Any, parameters: Any) -> Any:
         """The numbers and addresses that a graph holds."""
-        options = [
-            {
-                name: value
-                for name, value in group.items()
-                if name not in {"params", "capturable"}
-                and not (name == "lr" and "capturable" in group)
-            }
-            for group in optimizer.param_groups
-        ]
+        options = []
+        for group in optimizer.param_groups:
+            free = {"params", "capturable", "lr"} if "capturable" in group else {"params"}
+            options.append({name: value for name, value in group.items() if name not in free})
         return options, [p.data_ptr() for p in parameters]
 
     def _set_rates(self, groups: Any) -> None:
@@ -217,7 +212,7 @@ class _Graphs:
             self.has_run and self.program.is_inference(self.module)
         )
         modes = is_training, self.module.training, torch.is_autocast_enabled()
-        key = (self._key(leaves), *modes)
+        key = (*map(self._key, leaves), *modes)
         if key not in self.graphs:
             # A backward pass of before, which `loss` still holds, ties gradients to its stream.
             parameters = list(self.module.parameters())
@@ -239,16 +234,10 @@ class _Graphs:
                 self.graphs[key] = self._captured(refilled, tensors)
         return self.graphs[key](*tensors)
 
-    def _key(self, leaves: Any) -> Any:
-        torch = self.torch
-        return tuple(
-            (leaf.shape, leaf.dtype, leaf.stride(), leaf.requires_grad)
-            if torch.is_tensor(leaf)
-            else leaf
-            if isinstance(leaf, (bool, int, float, str, type(None)))
-            else id(leaf)
-            for leaf in leaves
-        )
+    def _key(self, leaf: Any) -> Any:
+        if self.torch.is_tensor(leaf):
+            return leaf.shape, leaf.dtype, leaf.stride(), leaf.requires_grad
+        return leaf if isinstance(leaf, (bool, int, float, str, type(None))) else id(leaf)
 
     def _captured(self, function: Any, tensors: Any) -> Any:
         torch = self.torch
@@ -290,21 +279,14 @@ class _Graphs:
         outputs: list[Any] = []
         hole = object()
 
-        class Flat(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(*inputs: Any) -> Any:
             """The module as one of tensors alone."""
+            leaves, shape = tree_flatten(function(*inputs))
+            outputs[:] = [[hole if torch.is_tensor(leaf) else leaf for leaf in leaves], shape]
+            return tuple(leaf for leaf in leaves if torch.is_tensor(leaf))
 
-            def __init__(self) -> None:
-                super().__init__()
-                self.inner = module
-
-            def forward(self, *inputs: Any) -> Any:
-                leaves, shape = tree_flatten(function(*inputs))
-                tensors = tuple(leaf for leaf in leaves if torch.is_tensor(leaf))
-                outputs[:] = [[hole if torch.is_tensor(leaf) else leaf for leaf in leaves], shape]
-                return tensors
-
-        flat = Flat()
-        flat.training = module.training
+        flat = torch.nn.Module()
+        flat.inner, flat.forward, flat.training = module, forward, module.training
         graphed = torch.cuda.make_graphed_callables(flat, samples, allow_unused_input=True)
         constants, shape = outputs
 

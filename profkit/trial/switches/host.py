@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from itertools import count
 from typing import Any
 
 _COLLECTED_AFTER = 3  # steps, chosen: what these have made stays
@@ -10,12 +11,10 @@ _COLLECTED_AFTER = 3  # steps, chosen: what these have made stays
 
 def gc_frozen(program: Any) -> None:
     """Objects that the first steps have made are no longer looked at by the garbage collector."""
-    steps = 0
+    steps = count(1)
 
     def freeze() -> None:
-        nonlocal steps
-        steps += 1
-        if steps == _COLLECTED_AFTER:
+        if next(steps) == _COLLECTED_AFTER:
             gc.collect()
             gc.freeze()
             program.applied("gc-frozen")

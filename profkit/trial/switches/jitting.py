@@ -42,9 +42,8 @@ def jax_jit(program: Any) -> None:
 def _globals(code: CodeType) -> tuple[str, ...]:
     """The globals that a code reads, and the functions in it, without its names of attributes."""
     steps = dis.get_instructions(code)
-    inner = [
-        name for part in code.co_consts if isinstance(part, CodeType) for name in _globals(part)
-    ]
+    parts = [part for part in code.co_consts if isinstance(part, CodeType)]
+    inner = [name for part in parts for name in _globals(part)]
     return (*inner, *(step.argval for step in steps if step.opname == "LOAD_GLOBAL"))
 
 
@@ -79,7 +78,6 @@ class _Attempt:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jitted is not None:
             self._compare(list(_read(self.function, set())))
-        if self.jitted is not None:
             try:
                 output = self.jitted(*args, **kwargs)
                 self.program.applied("jax-jit")

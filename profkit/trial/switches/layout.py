@@ -14,8 +14,7 @@ def channels_last(program: Any) -> None:
     def convert(module: Any, args: Any, kwargs: Any) -> Any:
         if id(module) not in converted:
             converted.add(id(module))
-            dimensions = {p.dim() for p in module.parameters() if p.dim() in formats}
-            for dimension in dimensions:
+            for dimension in {p.dim() for p in module.parameters()} & formats.keys():
                 module.to(memory_format=formats[dimension])
                 program.applied("channels-last")
         return tuple(map(arranged, args)), {key: arranged(kwargs[key]) for key in kwargs}
