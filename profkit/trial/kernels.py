@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from profkit.capture.correctness import Declared
 from profkit.core.errors import TargetFailed, UsageError
 from profkit.core.fingerprint import Fingerprint
 from profkit.core.grouping import grouped
-from profkit.core.typed_file import File, Model, row_of
+from profkit.core.typed_file import File, Model, T, row_of
 from profkit.core.version import __version__
 from profkit.rules.tried import Tried
 from profkit.timing import measurement
@@ -32,6 +34,7 @@ WORTH = 1.02  # chosen: the smallest gain for which a switch is combined with ot
 _LEAST = 10.0  # s, chosen: the least time for timing after all was compiled and checked
 _SHARE = 0.5  # of the budget for all switches alone, chosen: the rest is for combinations
 _PATIENCE = 60.0, 0.25  # s, and of the budget, chosen: the most for a switch to be checked
+_ERROR = 2.0  # chosen: times the error of the unchanged variant that no change of results has
 _MOST_COMBINED = 4  # switches that are tried together, chosen
 
 
@@ -105,7 +108,7 @@ def try_kernels(
     sound = trial.sound(by_name)
     until = max(started + budget, time.monotonic() + _LEAST)
     names = [variant, *(f"{variant}+{name}" for name in sound)]
-    first = trial.race(variant, names, (until - time.monotonic()) * _SHARE)
+    first = trial.race(names, (until - time.monotonic()) * _SHARE)
     candidates = first.file.candidates
     alone = [each for each in candidates if _gains(each)]
     gaining = alone if only else trial.followed(alone, until)
@@ -172,11 +175,11 @@ class _Trial:
         self._patience = patience
         self.failed: dict[str, str] = {}
 
-    def race(self, in_use: str, names: Sequence[str], budget: float) -> Optimum:
-        """Variants with switches against one."""
+    def race(self, names: Sequence[str], budget: float, *, check: bool = False) -> Optimum:
+        """Variants with switches against the unchanged one, which is the first."""
         (subject,) = self._plan.subjects
-        plan = replace(self._plan, subjects=(replace(subject, variants=tuple(names)),), check=False)
-        return optimize(plan, in_use, WORTH, budget, self._tell)
+        plan = replace(self._plan, subjects=(replace(subject, variants=tuple(names)),), check=check)
+        return optimize(plan, self._variant, WORTH, budget, self._tell)
 
     def sound(self, names: Iterable[str]) -> Sequence[str]:
         """The switches with which the variant is right. One that hangs or takes the GPU from its
@@ -205,19 +208,22 @@ class _Trial:
         if self._variant in wrong:
             raise TargetFailed(f"{self._variant}: {wrong[self._variant]}", "fix it first")
         self.failed |= {name: wrong[label] for label, name in labels.items() if label in wrong}
+        errors = {check.name: check.error or 0.0 for check in opened.loaded.checks}
+        for label, name in labels.items():
+            if name in self._offers and errors.get(label, 0.0) > _ERROR * errors[self._variant]:
+                self._offers[name] = structs.replace(self._offers[name], changes="rounding")
         return [name for label, name in labels.items() if label not in wrong]
 
     def followed(self, gaining: Sequence[TimedCandidate], until: float) -> Sequence[TimedCandidate]:
         """What gains, and what does beyond the values of constants that gain; the fastest first."""
-        best = {_kind(self.switches(each.variant)): each.variant for each in reversed(gaining)}
-        names = [name for variant in best.values() for name in self.switches(variant)]
+        names = [name for each in self._best(gaining) for name in self.switches(each.variant)]
         beyond = {offer.name: offer for name in names for offer in further(name, self._offers)}
         self._offers |= beyond
         names = [f"{self._variant}+{name}" for name in (self.sound(beyond) if beyond else ())]
         if not names:
             return gaining
         left = max((until - time.monotonic()) * _SHARE, _LEAST / 2)
-        raced = self.race(self._variant, [self._variant, *names], left)
+        raced = self.race([self._variant, *names], left)
         both = [*gaining, *(each for each in raced.file.candidates if _gains(each))]
         return sorted(both, key=lambda each: -each.speedup)
 
@@ -236,32 +242,40 @@ class _Trial:
         return self._confirmed(best), self._confirmed(rounded)
 
     def _confirmed(self, chosen: TimedCandidate | None) -> TriedSwitch | None:
-        """What was chosen as the fastest of many, timed again: its first time was chosen, too."""
+        """What was chosen as the fastest of many, checked and timed again: its first time was
+        chosen, too, and what is wrong by chance may have been right."""
         if chosen is None:
             return None
-        names = [self._variant, chosen.variant]
-        again = self.race(self._variant, names, _LEAST / 2).file.candidates
-        return next((self.tried(each) for each in again if _gains(each)), None)
+        try:
+            again = self.race([self._variant, chosen.variant], _LEAST / 2, check=True)
+        except TargetFailed as error:
+            self.failed["+".join(self.switches(chosen.variant))] = f"when run again: {error}"
+            return None
+        return next((self.tried(each) for each in again.file.candidates if _gains(each)), None)
 
     def _added(self, gaining: Sequence[TimedCandidate], until: float) -> TimedCandidate | None:
-        best = next(iter(gaining), None)
-        for other in gaining[:_MOST_COMBINED]:
+        rows = self._best(gaining)[:_MOST_COMBINED]
+        if not rows:
+            return None
+        best = rows[0]
+        for other in rows[1:]:
             left = until - time.monotonic()
-            if best is None or left <= 0 or self._alike(best, other):
+            is_alike = _kind(self.switches(best.variant)) & _kind(self.switches(other.variant))
+            if left <= 0 or is_alike:
                 continue
             together = "+".join([best.variant, *self.switches(other.variant)])
-            if together == best.variant or not self.sound([together[len(self._variant) + 1 :]]):
+            if not self.sound([together[len(self._variant) + 1 :]]):
                 continue
             names = [self._variant, best.variant, together]
-            raced = self.race(self._variant, names, left / 2).file.candidates
+            raced = self.race(names, left / 2).file.candidates
             known = {each.variant: each for each in raced}
             mine, both = known.get(best.variant, best), known.get(together)
             best = both if both and _gains(both) and both.low > mine.speedup else mine
         return best
 
-    def _alike(self, one: TimedCandidate, other: TimedCandidate) -> bool:
-        """Whether both set the same to another value."""
-        return bool(_kind(self.switches(one.variant)) & _kind(self.switches(other.variant)))
+    def _best(self, gaining: Sequence[TimedCandidate]) -> list[TimedCandidate]:
+        """The fastest value of each switch, of rows with the fastest first."""
+        return _best_of_each((self.switches(each.variant), each) for each in gaining)
 
     def switches(self, variant: str) -> tuple[str, ...]:
         """The switches in a variant's name."""
@@ -290,7 +304,8 @@ class _Trial:
 def kernel_document(trial: KernelTrial) -> doc.Document:
     """What is proven and how to keep it, then what did nothing, what is slower, what failed."""
     together = [each for each in (trial.best, trial.rounding) if each]
-    rows = [*together, *(row for row in _best_of_each(trial.proven) if row not in together)]
+    best = _best_of_each((row.switches, row) for row in trial.proven)
+    rows = [*together, *(row for row in best if row not in together)]
     table = tuple(
         (
             " + ".join(row.switches),
@@ -324,12 +339,12 @@ def _kind(switches: Iterable[str]) -> frozenset[str]:
     return frozenset(name.rpartition("-")[0] or name for name in switches)
 
 
-def _best_of_each(proven: Iterable[TriedSwitch]) -> Iterable[TriedSwitch]:
-    """The fastest value of each switch."""
-    best: dict[frozenset[str], TriedSwitch] = {}
-    for each in proven:
-        best.setdefault(_kind(each.switches), each)
-    return best.values()
+def _best_of_each(rows: Iterable[tuple[Iterable[str], T]]) -> list[T]:
+    """The first value of each switch."""
+    best: dict[frozenset[str], T] = {}
+    for switches, each in rows:
+        best.setdefault(_kind(switches), each)
+    return [*best.values()]
 
 
 def _verdict(trial: KernelTrial) -> Iterator[str]:

@@ -13,8 +13,9 @@ from profkit.trial import kernels
 from profkit.trial.kernels import kernel_document, try_kernels
 from profkit.ui.terminal import document_terminal
 
-# The stand-in's machine code is the source: a call takes kMilliseconds and gives kFactor times its
-# input; with kBroken above 1 it takes the process with it, with kStep above 1 it doesn't end.
+# The stand-in's machine code is the source: a call takes kSpins, kPauses and kTerms quarters of a ms,
+# and gives kFactor times its input, the closer the more terms; with kBroken above 1 it takes the
+# process with it, with kStep above 1 it doesn't end.
 SCRIPT = """
 import os, re, time
 from profkit import Target, Variant, normal_inputs
@@ -31,8 +32,9 @@ def run(inputs):
         os._exit(3)
     if int(known["kStep"]) > 1:
         time.sleep(600)
-    time.sleep(int(known["kMilliseconds"]) / 1000)
-    return inputs["x"] * int(known["kFactor"])
+    terms = int(known["kTerms"])
+    time.sleep((int(known["kSpins"]) + int(known["kPauses"]) + terms) / 4000)
+    return inputs["x"] * int(known["kFactor"]) * (1 - 1e-6 + 2e-6 / terms)
 
 def plain(inputs):
     return inputs["x"] * 1
@@ -44,7 +46,9 @@ target = Target(
     variants=[Variant("kernel", run), Variant("plain", plain)],
 )
 """
-KERNEL = """constexpr int kMilliseconds = 8;
+KERNEL = """constexpr int kSpins = 8;
+constexpr int kPauses = 3;
+constexpr int kTerms = 2;
 constexpr int kFactor = 1;
 constexpr int kBroken = 1;
 constexpr int kStep = 1;
@@ -65,17 +69,19 @@ def test_the_fastest_constant_is_proven_and_wrong_and_broken_ones_are_refused(
     plan: TimingPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernels, "_PATIENCE", (2.0, 0.0))
-    trial = try_kernels(plan, None, 6.0, lambda *_: None)
+    trial = try_kernels(plan, None, 10.0, lambda *_: None)
     names = {each.switches for each in trial.proven}
-    assert names >= {("kMilliseconds-4",), ("kMilliseconds-2",), ("kMilliseconds-1",)}
+    assert names >= {("kSpins-4",), ("kSpins-2",), ("kSpins-1",)}
     assert trial.best is not None
-    assert trial.best.switches == ("kMilliseconds-1",)
-    assert trial.best.low > 4  # 8 ms to 1 ms
-    assert trial.best.keep == ("set kMilliseconds to 1",)
-    assert "kMilliseconds-16" in trial.slower
+    assert trial.best.switches == ("kSpins-1", "kPauses-1")
+    assert trial.best.low > 2  # 13 to 4 quarters of a ms
+    assert trial.best.keep == ("set kSpins to 1", "set kPauses to 1")
+    assert ("kTerms-1",) in names
+    assert trial.rounding is None or "kTerms-1" in trial.rounding.switches
+    assert "kSpins-16" in trial.slower
     assert trial.failed.keys() >= {"kFactor-2", "kBroken-2", "kStep-2"}
     text = document_terminal(kernel_document(trial), to_file=True)
-    assert "set kMilliseconds to 1" in text
+    assert "set kSpins to 1" in text
     assert "Refused (wrong results): kFactor-2" in text
     assert "Refused (it hangs): kStep-2, kStep-4" in text
 
@@ -88,4 +94,4 @@ def test_a_variant_without_kernels_of_its_own_has_no_switches(plan: TimingPlan) 
 def test_a_switch_that_does_not_apply_is_answered_by_those_that_do(plan: TimingPlan) -> None:
     with pytest.raises(UsageError) as raised:
         try_kernels(plan, None, 6.0, lambda *_: None, ("kSeconds-4",))
-    assert "kMilliseconds-4" in raised.value.remedy
+    assert "kSpins-4" in raised.value.remedy
