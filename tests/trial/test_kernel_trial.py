@@ -13,9 +13,9 @@ from profkit.trial import kernels
 from profkit.trial.kernels import kernel_document, try_kernels
 from profkit.ui.terminal import document_terminal
 
-# The stand-in's machine code is the source: a call takes kSpins, kPauses and kTerms quarters of a ms,
-# and gives kFactor times its input, the closer the more terms; with kBroken above 1 it takes the
-# process with it, with kStep above 1 it doesn't end.
+# The stand-in's machine code is the source: a call takes kSpins, kPauses and kTerms quarters of a
+# ms, and gives kFactor times its input, the closer the more terms; with kBroken above 1 it takes
+# the process with it, with kStep above 1 it doesn't end.
 SCRIPT = """
 import os, re, time
 from profkit import Target, Variant, normal_inputs
