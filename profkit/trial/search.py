@@ -41,6 +41,7 @@ _ELSEWHERE = 0.2  # chosen: of its typical gain, where it helps against another 
 _AGAIN = 0.3  # chosen: the same, where another of its group has gained
 _LIKELY = 1.04  # chosen: a typical gain that is looked for before gains are put together
 _WHOLE = 1.5  # chosen: a whole run in those ended early, or its rest in that of the first run
+_END = 0.2  # of the budget, chosen: an unchanged run to its end, and as much for what gains
 _SPARED = 0.05  # of the budget, chosen: what a run that is seldom made may keep of it
 _SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
 _SLOW = 3.0  # chosen: runs of the best so far, which are made before one that takes longer
@@ -58,9 +59,12 @@ _ORDER: tuple[Changes, ...] = ("nothing", "rounding", "random", "precision")
 
 
 class Measure(Protocol):
-    """Runs the program once with a combination of switches."""
+    """Runs the program once with a combination of switches; it goes on to its end if that comes
+    within `grace` seconds of the units that count."""
 
-    def __call__(self, switches: Combination, *, perturb: Perturbation = "") -> Result: ...
+    def __call__(
+        self, switches: Combination, *, perturb: Perturbation = "", grace: float = 0.0
+    ) -> Result: ...
 
 
 @dataclass(eq=False)
@@ -396,6 +400,7 @@ def search(
         trial.candidates = len(candidates)
         likely = [each for each in candidates if trial.promise(each) > math.log(_LIKELY)]
         _screen(trial, likely, _SCREENING)
+        _see_end(trial)
         _unite(trial, candidates)
         for level in _LEVELS:
             _extend(trial, candidates, level, is_moved=True)
@@ -411,6 +416,18 @@ def search(
     tried = {switch for combination in evidence.combinations for switch in combination}
     evidence.left = [s for s in switches if s not in tried and s not in evidence.skipped]
     return evidence
+
+
+def _see_end(trial: _Search) -> None:
+    """Have an unchanged run go on to the program's end where something gains, and the first has not
+    come to it: its length says how much time whole runs of what gains need."""
+    runs, grace = trial.evidence.runs, _END * trial.budget
+    is_whole = any(run.is_whole or not run.stopped for run in trial.evidence.unchanged)
+    if trial.worthy and not is_whole and trial.used(grace) < 1:
+        trial.tell("unchanged, to its end")
+        result = trial.measure((), grace=grace)
+        if not result.failure:
+            runs.insert(1, result)  # beside the first, which takes longer than others too
 
 
 def _possible(switches: Sequence[Switch], first: Result, evidence: Evidence) -> list[Switch]:

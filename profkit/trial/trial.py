@@ -43,6 +43,7 @@ _JAX_CACHE = {  # of programs however small: one that is not jitted compiles hun
 _SLOWER = 4.0  # chosen: a run may take so many times the unchanged one's time
 _COMPILING = 120.0  # s that a run may take in addition, chosen: torch.compile of a large model
 _OF_LEFT = 1 / 3  # chosen: of the budget that is left, so that one run doesn't end the trial
+_OF_WHOLE = 0.5  # chosen: the same of a whole run, besides: others may take as much
 _FRESH = "each run imports its libraries"
 _WHOLE = 0.05  # chosen: of the budget, in which the first run may reach the program's end
 _APART = 2  # packages that forks import by themselves, chosen: finding one takes a start
@@ -80,16 +81,19 @@ def try_program(
             measure, switches, budget, time.monotonic, lambda name: tell(name, ""), first
         )
         trial = outcome(evidence, subject.command, budget)
+        wholes = [run for run in evidence.unchanged if run.is_whole] or evidence.unchanged[:1]
 
         def run_whole(names: tuple[str, ...], perturb: Perturbation) -> Result:
             tell(" + ".join(("whole program", *names)), "")
             measure.discard()  # a gain that only a fork has is none
             measure.extent = Extent()
             chosen = tuple(switch for switch in switches if switch.name in names)
-            return measure(chosen, perturb=perturb)
+            end = measure(chosen, perturb=perturb, grace=_OF_WHOLE * measure.left())
+            wholes.append(end)
+            return end
 
         def run_plain() -> Result | None:
-            if measure.first is None or measure.left() <= measure.first.seconds:
+            if measure.left() <= max(run.seconds for run in wholes if not run.switches):
                 return None
             return measure.run_with("whole program without hooks", {}, is_hooked=False)
 
@@ -116,14 +120,17 @@ class _Runner:
         self.prepared: Prepared | None = None
         self.forks = self.excluded = 0
 
-    def __call__(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
+    def __call__(
+        self, switches: Combination, *, perturb: Perturbation = "", grace: float = 0.0
+    ) -> Result:
         limit = remaining = self.left()
         if self.first:
             slowest = _SLOWER * self.first.seconds
-            limit = min(slowest + _COMPILING, max(slowest / 2, _OF_LEFT * remaining))
+            limit = min(slowest + _COMPILING, max(slowest / 2, _OF_LEFT * remaining)) + grace
 
         is_compiled = any(switch.start for switch in switches)
         extent = self.extent.compiled if is_compiled else self.extent
+        extent = replace(extent, grace=extent.grace + grace)
 
         def run(prepared: Prepared | None) -> Result:
             return run_program(
@@ -139,7 +146,7 @@ class _Runner:
                 on_record=None if self.first or self.folder else self._prepare,
             )
 
-        prepared = self._forked(switches)
+        prepared = None if grace else self._forked(switches)  # its output is compared
         result = run(prepared)
         if prepared and not (fault := self._fault(result)):
             self.forks += 1

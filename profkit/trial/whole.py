@@ -41,7 +41,7 @@ def confirmed(
         before = next((run for run in runs if run.is_whole), None)
         before = run_whole((), "") if chosen and not before else before
         runs = [before, *runs] if before else []
-        ends = {names: run_whole(names, "") for names in chosen if runs}
+        ends = {n: before if before.failure else run_whole(n, "") for n in chosen if before}
         whole_faults = {n: _fault(runs, end, is_drawn=drawn[n]) for n, end in ends.items()}
         if any(fault and fault[1].startswith(_ENDS) for fault in whole_faults.values()):
             own = run_whole((), "rounding")

@@ -84,7 +84,13 @@ class HandMeasured:
         """The best that was measured."""
         return max([1.0, *self.best.values(), *self.by_hand.values()])
 
-    def measure(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
+    def measure(
+        self,
+        switches: Combination,
+        *,
+        perturb: Perturbation = "",
+        grace: float = 0.0,  # noqa: ARG002
+    ) -> Result:
         names = tuple(switch.name for switch in switches)
         is_first = not self.runs
         seconds = max(FIRST, self.start) if is_first else self.start

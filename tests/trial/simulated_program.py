@@ -45,7 +45,13 @@ class SimulatedProgram:
         self.now = 0.0
         self.names: list[tuple[str, ...]] = []
 
-    def measure(self, switches: Combination, *, perturb: Perturbation = "") -> Result:
+    def measure(
+        self,
+        switches: Combination,
+        *,
+        perturb: Perturbation = "",
+        grace: float = 0.0,  # noqa: ARG002
+    ) -> Result:
         if len(self.names) >= self.interrupt_after:
             raise KeyboardInterrupt
         names = tuple(switch.name for switch in switches)

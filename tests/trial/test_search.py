@@ -202,9 +202,33 @@ def test_time_is_kept_for_a_whole_run_as_long_as_the_first() -> None:
     program = next(each for each in hand_measured.programs() if each.name == "bert_train")
     rest = 40.0
 
-    def measure(switches: Combination, *, perturb: Perturbation = "") -> Result:
-        return replace(program.measure(switches, perturb=perturb), rest=rest)
+    def measure(switches: Combination, *, perturb: Perturbation = "", grace: float = 0.0) -> Result:
+        result = program.measure(switches, perturb=perturb, grace=grace)
+        return replace(result, rest=rest)
 
     evidence = search(measure, tuple(SWITCHES.values()), 280, lambda: program.now, print)
     assert best(evidence, "precision")
     assert program.now + hand_measured.IMPORTS + hand_measured.FORKED + rest <= 280
+
+
+@pytest.mark.parametrize("rest", [30.0, 100.0])
+def test_an_unchanged_run_to_its_end_tells_how_long_whole_runs_take(rest: float) -> None:
+    """One that goes on for longer than that is as good as endless."""
+    program = SimulatedProgram({"bf16": 1.5, "fused-optimizer": 1.2, "cuda-graph": 1.1})
+    ends: list[bool] = []
+
+    def measure(switches: Combination, *, perturb: Perturbation = "", grace: float = 0.0) -> Result:
+        result = program.measure(switches, perturb=perturb, grace=grace)
+        after = min(rest, grace)
+        program.now += after
+        ends.extend([rest <= grace] if grace else [])
+        return replace(
+            result, stopped=True, is_whole=rest <= grace, rest=after, seconds=result.seconds + after
+        )
+
+    switches = tuple(switch for switch in SWITCHES.values() if switch.name != "no-change")
+    evidence = search(measure, switches, 300, lambda: program.now, print)
+    assert best(evidence, "precision")
+    assert ends == [rest == 30]
+    if rest == 30:  # time for another
+        assert program.now + program.seconds + rest <= 300

@@ -32,7 +32,14 @@ def words(document: Document) -> str:
 
 
 def test_a_gain_whose_whole_run_was_cut_off_is_not_verified() -> None:
-    trial = confirmed(*tried(), lambda names, _: replace(CUT, switches=names), no_plain)
+    made: list[tuple[str, ...]] = []
+
+    def run_whole(names: tuple[str, ...], _: Perturbation) -> Result:
+        made.append(names)
+        return replace(CUT, switches=names)
+
+    trial = confirmed(*tried(), run_whole, no_plain)
+    assert made == [()]  # what an unchanged run has not shown needs no other
     assert row(trial, "compile").status == "unverified"
     assert trial.best == ()
     assert "Faster, not verified" in words(trial_document(trial))
