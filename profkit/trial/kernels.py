@@ -215,7 +215,7 @@ class _Trial:
         names = [name for each in self._best(gaining) for name in self.switches(each.variant)]
         beyond = {offer.name: offer for name in names for offer in further(name, self.offers)}
         self.offers |= beyond
-        names = [f"{self.variant}+{name}" for name in (self.sound(beyond) if beyond else ())]
+        names = [f"{self.variant}+{name}" for name in self.sound(beyond)]
         if not names:
             return gaining
         left = max((until - time.monotonic()) * _SHARE, _LEAST / 2)
