@@ -131,7 +131,7 @@ def offers_for_triton(constants: Mapping[str, int]) -> Iterator[Offer]:
 def _others(value: int) -> Sequence[int]:
     """Other values of a constant to try: half, twice and, of a small one, four times."""
     values = [value // 2, 2 * value, *([4 * value] if value < 8 else [])]
-    return [each for each in values if each > 0] if value > 0 else []
+    return [each for each in values if each > 0]
 
 
 def further(name: str, offered: Mapping[str, Offer]) -> Iterator[Offer]:
