@@ -87,12 +87,11 @@ def try_kernels(
     environment = measurement.environment_of(plan)
     tell("start", "")
     with measurement.process_of(subject, environment, program=PROGRAM) as turn:
-        about = turn.ask(
-            "declare", Declaration, path=str(subject.path), arguments=list(plan.arguments)
-        )
+        target = {"path": str(subject.path), "arguments": list(plan.arguments)}
+        about = turn.ask("declare", Declaration, **target)
         variant = variant or (about.target.variants or ("",))[0]
         offers = turn.ask(
-            "offers", tuple[Offer, ...], path=str(subject.path), arguments=list(plan.arguments),
+            "offers", tuple[Offer, ...], **target,
             variant=variant, seed=plan.seed, device=plan.device,
         )  # fmt: skip
     if not offers:
@@ -132,22 +131,15 @@ def try_kernels(
 
 def tried_rows(trial: KernelTrial) -> tuple[Tried, ...]:
     """What was tried on the kernels, with what was reached together."""
-    together = (row for row in (trial.best, trial.rounding) if row)
-    proven = {row.switches: row for row in (*trial.proven, *together)}
-    return (
-        *(
-            row_of(
-                Tried,
-                row,
-                verdict="proven",
-                reason="" if row.changes == "nothing" else f"other {row.changes}",
-            )
-            for row in proven.values()
-        ),
-        *(Tried(verdict="no gain", switches=tuple(name.split("+"))) for name in trial.idle),
-        *(Tried(verdict="slower", switches=tuple(name.split("+"))) for name in trial.slower),
-        *(Tried(verdict="failed", switches=(k,), reason=v) for k, v in trial.failed.items()),
-    )
+    proven = {row.switches: row for row in (*trial.proven, trial.best, trial.rounding) if row}
+    rows = []
+    for row in proven.values():
+        reason = "" if row.changes == "nothing" else f"other {row.changes}"
+        rows.append(row_of(Tried, row, verdict="proven", reason=reason))
+    rows += [Tried(verdict="no gain", switches=tuple(name.split("+"))) for name in trial.idle]
+    rows += [Tried(verdict="slower", switches=tuple(name.split("+"))) for name in trial.slower]
+    rows += [Tried(verdict="failed", switches=(k,), reason=v) for k, v in trial.failed.items()]
+    return tuple(rows)
 
 
 def tried_by_category(trial: KernelTrial) -> Mapping[str, Sequence[Tried]]:
@@ -337,10 +329,8 @@ def _kind(switches: Iterable[str]) -> frozenset[str]:
 
 def _best_of_each(rows: Iterable[tuple[Iterable[str], T]]) -> list[T]:
     """The first value of each switch."""
-    best: dict[frozenset[str], T] = {}
-    for switches, each in rows:
-        best.setdefault(_kind(switches), each)
-    return [*best.values()]
+    by_kind = grouped((_kind(switches), each) for switches, each in rows)
+    return [first for first, *_ in by_kind.values()]
 
 
 def _verdict(trial: KernelTrial) -> Iterator[str]:
@@ -357,12 +347,12 @@ def _rest(trial: KernelTrial, shown: Iterable[TriedSwitch]) -> Iterator[str]:
     if less:
         named = (f"{'+'.join(each.switches)} {each.speedup:.2f}x" for each in less)
         yield f"Less: {', '.join(named)}"
-    if trial.idle:
-        yield f"No gain: {', '.join(trial.idle)}"
-    if trial.slower:
-        yield f"Slower: {', '.join(trial.slower)}"
-    for why, names in grouped((_kind_of_reason(why), k) for k, why in trial.failed.items()).items():
-        yield f"Refused ({why}): {', '.join(names)}"
+    for words, names in (("No gain", trial.idle), ("Slower", trial.slower)):
+        if names:
+            yield f"{words}: {', '.join(names)}"
+    refused = grouped((_kind_of_reason(why), name) for name, why in trial.failed.items())
+    for why, several in refused.items():
+        yield f"Refused ({why}): {', '.join(several)}"
     yield f"Time: {trial.seconds:.0f} s"
 
 
