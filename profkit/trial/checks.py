@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -43,7 +44,9 @@ _UPDATED, _UPDATED_AT_MOST = 0.3, 0.75
 _PARTED, _PARTED_IF_DRAWN = 0.1, 0.25
 _OWN_PARTED = 2.0  # chosen: times as far as one that differs by a rounding error at its start
 
-Row = Sequence[Sequence[float | None] | None]
+Value = Sequence[float | None] | None
+Row = Sequence[Value]
+Measure = Callable[[Row, Row], float]
 
 
 class Judgment(Struct, frozen=True):
@@ -106,15 +109,12 @@ def _judgments(
 ) -> Iterator[Judgment]:
     features = unchanged[0].features
     is_random = "random" in changes or "dropout" in features
-    series = [
-        (name, row, False)
-        for name, row in unchanged[0].results.items()
-        if not name.startswith(_UPDATES)
-    ]
+    results = unchanged[0].results.items()
+    series = [(name, row, False) for name, row in results if not name.startswith(_UPDATES)]
     series += [(name, row, True) for name, row in unchanged[0].printed.items()]
     for name, row, is_printed in series:
-        early = _of_decimals if name.startswith(PRINTED) else _early
-        measures = [_of_tokens] if name == _TOKENS else [early, _late]
+        early = partial(_early, _apart_as_printed if name.startswith(PRINTED) else _distance)
+        measures: list[Measure] = [_of_tokens] if name == _TOKENS else [early, _late]
         for is_late, measure in enumerate(measures):
 
             def largest(others: Sequence[Result], both: bool = False) -> float:
@@ -175,7 +175,7 @@ def _of_updates(
                 yield Judgment(largest(name, runs), allowed, False, name)
 
 
-def _opposed(a: Sequence[float | None] | None, b: Sequence[float | None] | None) -> float:
+def _opposed(a: Value, b: Value) -> float:
     """From 0 to 1: how much smaller the smaller of two vectors is, or how far they point in
     opposite directions; 1 for what is no number on one side."""
     if not a or not b or len(a) != len(b) or (None in a) != (None in b):
@@ -195,24 +195,16 @@ def _scatter(row: Row) -> float:
     return statistics.stdev(known) / middle if len(known) > 1 and middle else 0.0
 
 
-def _early(a: Row, b: Row) -> float:
-    if a == b:
-        return 0.0
+def _early(apart: Callable[[Value, Value], float], a: Row, b: Row) -> float:
+    """The largest difference of the first results."""
     if a and not b:
         return math.inf
-    return max((_distance(*pair) for pair in list(zip(a, b, strict=False))[:_EARLY]), default=0.0)
+    return max((apart(*pair) for pair in list(zip(a, b, strict=False))[:_EARLY]), default=0.0)
 
 
-def _of_decimals(a: Row, b: Row) -> float:
-    """As `_early`, of printed numbers: one in the last place is no difference, and one of less than
-    a hundred in the last place is compared with that, as it is known to a per cent at most."""
-    if a and not b:
-        return math.inf
-    apart = [_apart_as_printed(*pair) for pair in list(zip(a, b, strict=False))[:_EARLY]]
-    return max(apart, default=0.0)
-
-
-def _apart_as_printed(x: Sequence[float | None] | None, y: Sequence[float | None] | None) -> float:
+def _apart_as_printed(x: Value, y: Value) -> float:
+    """As `_distance`, of printed numbers: one in the last place is no difference, and one of less
+    than a hundred in the last place is compared with that, as it is known to a per cent at most."""
     numbers = [number for number in (*(x or ()), *(y or ())) if number is not None]
     if len(numbers) < 4:
         return _distance(x and x[:1], y and y[:1])
@@ -235,11 +227,10 @@ def parted(
     after = {**changed.results, **changed.printed}
     own = {**perturbed.results, **perturbed.printed} if perturbed else {}
     for name, row in first.items():
-        earlier = (_of_decimals(row, other[name]) for other in others if name in other)
+        earlier = (_early(_apart_as_printed, row, o[name]) for o in others if name in o)
         pairs = _printed_pairs(row, after.get(name, ()))
-        if not name.startswith(PRINTED) or not pairs:
-            continue
-        if max(earlier, default=0.0) > _REPEATABLE:
+        is_printed = name.startswith(PRINTED) and pairs
+        if not is_printed or max(earlier, default=0.0) > _REPEATABLE:
             continue
         size = max(statistics.mean(abs(x) for x, _ in pairs), abs(pairs[-1][0]))
         places = max((value[1] or 0.0 for value in row if value and len(value) > 1), default=0.0)
@@ -274,7 +265,7 @@ def _of_tokens(a: Row, b: Row) -> float:
     return statistics.mean(shares) if shares else math.inf
 
 
-def _distance(a: Sequence[float | None] | None, b: Sequence[float | None] | None) -> float:
+def _distance(a: Value, b: Value) -> float:
     """The relative Euclidean distance of two samples; what is no number on both sides is equal."""
     if a is None or b is None or len(a) != len(b):
         return 0.0 if a is None and b is None else math.inf
@@ -300,7 +291,7 @@ def _late(a: Row, b: Row) -> float:
     return abs(sum(before) - sum(after)) / len(before) / size if size else 0.0
 
 
-def _first(value: Sequence[float | None] | None) -> float:
+def _first(value: Value) -> float:
     first = value[0] if value else None
     return math.nan if first is None else first
 

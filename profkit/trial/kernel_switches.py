@@ -52,30 +52,26 @@ def fixed_by(switches: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for kind in kinds for each in _FIXES.get(kind, ())))
 
 
-class _Edit(Struct, frozen=True):
-    edit: edits.Edit
+class _Switch(Struct, frozen=True):
+    """What a switch changes of how a kernel is compiled: its source, or options."""
+
+    change: edits.Edit | Build
     keep: str
     changes: Changes = "nothing"
 
 
-class _Option(Struct, frozen=True):
-    build: Build
-    keep: str
-    changes: Changes = "nothing"
-
-
-_EDITS: Mapping[str, _Edit] = {
-    "restrict": _Edit(
+_SWITCHES: Mapping[str, _Switch] = {
+    "restrict": _Switch(
         edits.without_aliases, "write `* __restrict__` for the pointers, if none overlap"
     ),
     **{
-        f"unroll-{times}": _Edit(
+        f"unroll-{times}": _Switch(
             edits.unrolled(times), f"write `#pragma unroll {times}` before the innermost loops"
         )
         for times in (1, 2, 4, 8, 16)
     },
     **{
-        f"blocks-per-sm-{blocks}": _Edit(
+        f"blocks-per-sm-{blocks}": _Switch(
             edits.bounded(blocks),
             f"write {blocks} as the second argument of __launch_bounds__"
             if blocks
@@ -83,24 +79,22 @@ _EDITS: Mapping[str, _Edit] = {
         )
         for blocks in (0, 1, 2, 3, 4, 6, 8)
     },
-    "padded-rows": _Edit(edits.padded, "make rows of shared arrays, or their pitch, one longer"),
-    "fused-multiply-add": _Edit(
+    "padded-rows": _Switch(edits.padded, "make rows of shared arrays, or their pitch, one longer"),
+    "fused-multiply-add": _Switch(
         edits.contracted, "write a * b + c in place of __fmul_rn and __fadd_rn", "rounding"
     ),
-    "float-literals": _Edit(edits.in_float, "write 1.0f in place of 1.0", "rounding"),
-    "cached-loads": _Edit(edits.cached, "load without __ldcg, __ldcs, __ldcv and __ldlu"),
-}
-_OPTIONS: Mapping[str, _Option] = {
-    "fast-math": _Option(Build(fast_math=True), "compile with -use_fast_math", "rounding"),
+    "float-literals": _Switch(edits.in_float, "write 1.0f in place of 1.0", "rounding"),
+    "cached-loads": _Switch(edits.cached, "load without __ldcg, __ldcs, __ldcv and __ldlu"),
+    "fast-math": _Switch(Build(fast_math=True), "compile with -use_fast_math", "rounding"),
     **{
-        f"max-registers-{most}": _Option(
+        f"max-registers-{most}": _Switch(
             Build(registers=most), f"compile with -maxrregcount={most}"
         )
         for most in (32, 40, 64, 96, 128)
     },
-    "l1-bypass": _Option(Build(ptxas=("-dlcm=cg",)), "compile with -Xptxas -dlcm=cg"),
+    "l1-bypass": _Switch(Build(ptxas=("-dlcm=cg",)), "compile with -Xptxas -dlcm=cg"),
     **{
-        f"carveout-{share}": _Option(
+        f"carveout-{share}": _Switch(
             Build(carveout=share),
             f"set cudaFuncAttributePreferredSharedMemoryCarveout to {share}",
         )
@@ -116,11 +110,10 @@ _FURTHER = 6, 2  # times that a constant which gains is halved or doubled on, ch
 def offers_for_source(texts: Iterable[str]) -> Iterator[Offer]:
     """The switches that change how these sources are compiled; none without a source."""
     texts = list(texts)
-    for name, each in _EDITS.items():
-        if any(each.edit(text) != text for text in texts):
-            yield Offer(name, each.changes, each.keep)
-    for name, option in _OPTIONS.items() if texts else ():
-        yield Offer(name, option.changes, option.keep)
+    for name, switch in _SWITCHES.items():
+        change = switch.change
+        if any(isinstance(change, Build) or change(text) != text for text in texts):
+            yield Offer(name, switch.changes, switch.keep)
     known = {name: value for text in texts for name, value in edits.constants(text)}
     for name, value in [*known.items()][:_MOST_CONSTANTS]:
         for other in _others(value):
@@ -138,13 +131,13 @@ def offers_for_triton(constants: Mapping[str, int]) -> Iterator[Offer]:
 def _others(value: int) -> Sequence[int]:
     """Other values of a constant to try: half, twice and, of a small one, four times."""
     values = [value // 2, 2 * value, *([4 * value] if value < 8 else [])]
-    return [each for each in values if each > 0] if value > 0 else []
+    return [each for each in values if each > 0]
 
 
 def further(name: str, offered: Mapping[str, Offer]) -> Iterator[Offer]:
     """The values of a constant beyond one that gains, if none beyond it was offered."""
     match = _VALUE.fullmatch(name)
-    if not match or name in _EDITS or name in _OPTIONS or match["name"] in _TRITON:
+    if not match or name in _SWITCHES or match["name"] in _TRITON:
         return
     value, stem = int(match["value"]), name[: match.start("value")]
     known = sorted(int(each[len(stem) :]) for each in offered if each.startswith(stem))
@@ -163,10 +156,13 @@ def build_of(names: Iterable[str]) -> tuple[Build, Mapping[str, int]]:
     applied: list[edits.Edit] = []
     build, values = Build(), {}
     for name in names:
-        if name in _EDITS:
-            applied.append(_EDITS[name].edit)
-        elif name in _OPTIONS:
-            build = _with(build, _OPTIONS[name].build)
+        if name in _SWITCHES:
+            change = _SWITCHES[name].change
+            if isinstance(change, Build):
+                options = asdict(change).items() - asdict(Build()).items()
+                build = replace(build, **dict(options))
+            else:
+                applied.append(change)
         elif match := _VALUE.fullmatch(name):
             values[match["name"]] = int(match["value"])
             applied.append(edits.with_constant(match["name"], int(match["value"])))
@@ -177,9 +173,3 @@ def build_of(names: Iterable[str]) -> tuple[Build, Mapping[str, int]]:
         return text
 
     return replace(build, edit=edit), values
-
-
-def _with(build: Build, other: Build) -> Build:
-    """A build with what another sets."""
-    options = asdict(other).items() - asdict(Build()).items()
-    return replace(build, **dict(options))

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +63,12 @@ class KernelWorker(Worker):
             attempt(subject, inputs)
         offered = [*offers_for_source(source.text for source in sources)]
         with ThreadPoolExecutor() as pool:  # the compiler runs without Python's lock
-            differs = pool.map(partial(_differs, sources=[*sources]), offered)
+            differs = pool.map(lambda each: _differs(each, sources), offered)
             chosen = [each for each, is_other in zip(offered, differs, strict=True) if is_other]
         return (*chosen, *offers_for_triton(constants))
 
 
-def _differs(offer: Offer, *, sources: Collection[Source]) -> bool:
+def _differs(offer: Offer, sources: Collection[Source]) -> bool:
     """Whether a switch makes other machine code, or another state of the device."""
     build, _ = build_of([offer.name])
     with suppress(TargetFailed):
@@ -92,14 +91,9 @@ def _end_without_device() -> None:
 
 def _switched(target: Target, name: str) -> Variant:
     """A variant of a target with the switches in a name."""
-    of = max(
-        (each for each in target.variants if f"{name}+".startswith(f"{each.name}+")),
-        key=lambda each: len(each.name),
-        default=None,
-    )
-    if of is None:
-        (of,) = target.chosen([name])  # raises
-    switches = name[len(of.name) + 1 :].split("+") if len(name) > len(of.name) else []
+    names = [each.name for each in target.variants if f"{name}+".startswith(f"{each.name}+")]
+    (of,) = target.chosen([max(names, key=len, default=name)])  # raises where there is none
+    switches = name.removeprefix(of.name).split("+")[1:]
     build, values = build_of(switches)
 
     @contextmanager

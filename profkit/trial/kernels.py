@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
@@ -87,12 +87,11 @@ def try_kernels(
     environment = measurement.environment_of(plan)
     tell("start", "")
     with measurement.process_of(subject, environment, program=PROGRAM) as turn:
-        about = turn.ask(
-            "declare", Declaration, path=str(subject.path), arguments=list(plan.arguments)
-        )
+        target = {"path": str(subject.path), "arguments": list(plan.arguments)}
+        about = turn.ask("declare", Declaration, **target)
         variant = variant or (about.target.variants or ("",))[0]
         offers = turn.ask(
-            "offers", tuple[Offer, ...], path=str(subject.path), arguments=list(plan.arguments),
+            "offers", tuple[Offer, ...], **target,
             variant=variant, seed=plan.seed, device=plan.device,
         )  # fmt: skip
     if not offers:
@@ -132,22 +131,15 @@ def try_kernels(
 
 def tried_rows(trial: KernelTrial) -> tuple[Tried, ...]:
     """What was tried on the kernels, with what was reached together."""
-    together = (row for row in (trial.best, trial.rounding) if row)
-    proven = {row.switches: row for row in (*trial.proven, *together)}
-    return (
-        *(
-            row_of(
-                Tried,
-                row,
-                verdict="proven",
-                reason="" if row.changes == "nothing" else f"other {row.changes}",
-            )
-            for row in proven.values()
-        ),
-        *(Tried(verdict="no gain", switches=tuple(name.split("+"))) for name in trial.idle),
-        *(Tried(verdict="slower", switches=tuple(name.split("+"))) for name in trial.slower),
-        *(Tried(verdict="failed", switches=(k,), reason=v) for k, v in trial.failed.items()),
-    )
+    proven = {row.switches: row for row in (*trial.proven, trial.best, trial.rounding) if row}
+    rows = []
+    for row in proven.values():
+        reason = "" if row.changes == "nothing" else f"other {row.changes}"
+        rows.append(row_of(Tried, row, verdict="proven", reason=reason))
+    rows += [Tried(verdict="no gain", switches=tuple(name.split("+"))) for name in trial.idle]
+    rows += [Tried(verdict="slower", switches=tuple(name.split("+"))) for name in trial.slower]
+    rows += [Tried(verdict="failed", switches=(k,), reason=v) for k, v in trial.failed.items()]
+    return tuple(rows)
 
 
 def tried_by_category(trial: KernelTrial) -> Mapping[str, Sequence[Tried]]:
@@ -160,26 +152,22 @@ def _gains(candidate: TimedCandidate) -> bool:
     return candidate.verdict is Verdict.IMPROVED and candidate.low > 1
 
 
+@dataclass(eq=False)
 class _Trial:
     """The trial of one variant."""
 
-    def __init__(
-        self,
-        plan: TimingPlan,
-        variant: str,
-        offers: dict[str, Offer],
-        tell: Tell,
-        patience: float,
-    ) -> None:
-        self._plan, self._variant, self._offers, self._tell = plan, variant, offers, tell
-        self._patience = patience
-        self.failed: dict[str, str] = {}
+    plan: TimingPlan
+    variant: str
+    offers: dict[str, Offer]
+    tell: Tell
+    patience: float
+    failed: dict[str, str] = field(default_factory=dict)
 
     def race(self, names: Sequence[str], budget: float, *, check: bool = False) -> Optimum:
         """Variants with switches against the unchanged one, which is the first."""
-        (subject,) = self._plan.subjects
-        plan = replace(self._plan, subjects=(replace(subject, variants=tuple(names)),), check=check)
-        return optimize(plan, self._variant, WORTH, budget, self._tell)
+        (subject,) = self.plan.subjects
+        plan = replace(self.plan, subjects=(replace(subject, variants=tuple(names)),), check=check)
+        return optimize(plan, self.variant, WORTH, budget, self.tell)
 
     def sound(self, names: Iterable[str]) -> Sequence[str]:
         """The switches with which the variant is right. One that hangs or takes the GPU from its
@@ -189,7 +177,7 @@ class _Trial:
             try:
                 return self._check(left)
             except Died as error:
-                culprit = error.doing[len(self._variant) + 1 :]
+                culprit = error.doing[len(self.variant) + 1 :]
                 if culprit not in left:
                     raise
                 reason = "illegal access, or another error that ends the process"
@@ -198,32 +186,32 @@ class _Trial:
         return left
 
     def _check(self, names: Sequence[str]) -> Sequence[str]:
-        (subject,) = self._plan.subjects
-        labels = {f"{self._variant}+{name}": name for name in names}
-        subject = replace(subject, variants=(self._variant, *labels))
-        environment = measurement.environment_of(self._plan)
-        with measurement.process_of(subject, environment, self._patience, PROGRAM) as turn:
-            opened = measurement.open_target(turn, subject, self._plan, self._tell)
+        (subject,) = self.plan.subjects
+        labels = {f"{self.variant}+{name}": name for name in names}
+        subject = replace(subject, variants=(self.variant, *labels))
+        environment = measurement.environment_of(self.plan)
+        with measurement.process_of(subject, environment, self.patience, PROGRAM) as turn:
+            opened = measurement.open_target(turn, subject, self.plan, self.tell)
         wrong = {**opened.wrong, **opened.left_out}
-        if self._variant in wrong:
-            raise TargetFailed(f"{self._variant}: {wrong[self._variant]}", "fix it first")
+        if self.variant in wrong:
+            raise TargetFailed(f"{self.variant}: {wrong[self.variant]}", "fix it first")
         self.failed |= {name: wrong[label] for label, name in labels.items() if label in wrong}
         errors = {check.name: check.error or 0.0 for check in opened.loaded.checks}
         for label, name in labels.items():
-            if name in self._offers and errors.get(label, 0.0) > _ERROR * errors[self._variant]:
-                self._offers[name] = structs.replace(self._offers[name], changes="rounding")
+            if name in self.offers and errors.get(label, 0.0) > _ERROR * errors[self.variant]:
+                self.offers[name] = structs.replace(self.offers[name], changes="rounding")
         return [name for label, name in labels.items() if label not in wrong]
 
     def followed(self, gaining: Sequence[TimedCandidate], until: float) -> Sequence[TimedCandidate]:
         """What gains, and what does beyond the values of constants that gain; the fastest first."""
         names = [name for each in self._best(gaining) for name in self.switches(each.variant)]
-        beyond = {offer.name: offer for name in names for offer in further(name, self._offers)}
-        self._offers |= beyond
-        names = [f"{self._variant}+{name}" for name in (self.sound(beyond) if beyond else ())]
+        beyond = {offer.name: offer for name in names for offer in further(name, self.offers)}
+        self.offers |= beyond
+        names = [f"{self.variant}+{name}" for name in self.sound(beyond)]
         if not names:
             return gaining
         left = max((until - time.monotonic()) * _SHARE, _LEAST / 2)
-        raced = self.race([self._variant, *names], left)
+        raced = self.race([self.variant, *names], left)
         both = [*gaining, *(each for each in raced.file.candidates if _gains(each))]
         return sorted(both, key=lambda each: -each.speedup)
 
@@ -247,7 +235,7 @@ class _Trial:
         if chosen is None:
             return None
         try:
-            again = self.race([self._variant, chosen.variant], _LEAST / 2, check=True)
+            again = self.race([self.variant, chosen.variant], _LEAST / 2, check=True)
         except TargetFailed as error:
             self.failed["+".join(self.switches(chosen.variant))] = f"when run again: {error}"
             return None
@@ -264,9 +252,9 @@ class _Trial:
             if left <= 0 or is_alike:
                 continue
             together = "+".join([best.variant, *self.switches(other.variant)])
-            if not self.sound([together[len(self._variant) + 1 :]]):
+            if not self.sound([together[len(self.variant) + 1 :]]):
                 continue
-            names = [self._variant, best.variant, together]
+            names = [self.variant, best.variant, together]
             raced = self.race(names, left / 2).file.candidates
             known = {each.variant: each for each in raced}
             mine, both = known.get(best.variant, best), known.get(together)
@@ -279,13 +267,13 @@ class _Trial:
 
     def switches(self, variant: str) -> tuple[str, ...]:
         """The switches in a variant's name."""
-        return tuple(variant[len(self._variant) + 1 :].split("+"))
+        return tuple(variant[len(self.variant) + 1 :].split("+"))
 
     def names(self, candidates: Iterable[TimedCandidate]) -> tuple[str, ...]:
         return tuple("+".join(self.switches(each.variant)) for each in candidates)
 
     def _changes(self, switches: Iterable[str]) -> Changes:
-        rounding = any(self._offers[name].changes == "rounding" for name in switches)
+        rounding = any(self.offers[name].changes == "rounding" for name in switches)
         return "rounding" if rounding else "nothing"
 
     def tried(self, candidate: TimedCandidate) -> TriedSwitch:
@@ -296,7 +284,7 @@ class _Trial:
             candidate,
             switches=switches,
             changes=self._changes(switches),
-            keep=tuple(self._offers[name].keep for name in switches),
+            keep=tuple(self.offers[name].keep for name in switches),
             seconds=candidate.median,
         )
 
@@ -341,10 +329,8 @@ def _kind(switches: Iterable[str]) -> frozenset[str]:
 
 def _best_of_each(rows: Iterable[tuple[Iterable[str], T]]) -> list[T]:
     """The first value of each switch."""
-    best: dict[frozenset[str], T] = {}
-    for switches, each in rows:
-        best.setdefault(_kind(switches), each)
-    return [*best.values()]
+    by_kind = grouped((_kind(switches), each) for switches, each in rows)
+    return [first for first, *_ in by_kind.values()]
 
 
 def _verdict(trial: KernelTrial) -> Iterator[str]:
@@ -361,22 +347,18 @@ def _rest(trial: KernelTrial, shown: Iterable[TriedSwitch]) -> Iterator[str]:
     if less:
         named = (f"{'+'.join(each.switches)} {each.speedup:.2f}x" for each in less)
         yield f"Less: {', '.join(named)}"
-    if trial.idle:
-        yield f"No gain: {', '.join(trial.idle)}"
-    if trial.slower:
-        yield f"Slower: {', '.join(trial.slower)}"
-    for why, names in _by_reason(trial.failed).items():
-        yield f"Refused ({why}): {', '.join(names)}"
+    for words, names in (("No gain", trial.idle), ("Slower", trial.slower)):
+        if names:
+            yield f"{words}: {', '.join(names)}"
+    refused = grouped((_kind_of_reason(why), name) for name, why in trial.failed.items())
+    for why, several in refused.items():
+        yield f"Refused ({why}): {', '.join(several)}"
     yield f"Time: {trial.seconds:.0f} s"
 
 
-def _by_reason(failed: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-    """What was refused, by the kind of reason."""
-    kinds: dict[str, list[str]] = {}
-    for name, why in failed.items():
-        wrong = "relative error" in why or "not finite" in why
-        kinds.setdefault("wrong results" if wrong else why.rpartition(": ")[2], []).append(name)
-    return kinds
+def _kind_of_reason(why: str) -> str:
+    is_wrong = "relative error" in why or "not finite" in why
+    return "wrong results" if is_wrong else why.rpartition(": ")[2]
 
 
 def _factor(tried: TriedSwitch) -> str:

@@ -15,7 +15,6 @@ from typing import Protocol
 from profkit.timing.results import Comparison, Thresholds
 from profkit.timing.verdict import compare
 from profkit.trial import checks
-from profkit.trial.checks import Judgment
 from profkit.trial.run import Perturbation, Result
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import Changes
@@ -157,7 +156,7 @@ class Evidence:
         runs = self.of(combination)
         return runs[-1].failure if runs else ""
 
-    def judgment(self, combination: Combination) -> Judgment | None:
+    def judgment(self, combination: Combination) -> checks.Judgment | None:
         """How far results are from the unchanged program's; None where there are none."""
         runs = [run for run in self.of(combination) if not run.failure]
         kinds = {switch.changes for switch in combination}
@@ -324,9 +323,8 @@ class _Search:
 
     def _is_compiling(self, combination: Combination, result: Result) -> bool:
         """Whether a first run has compiled in the units that count."""
-        is_first = combination not in self.evidence.combinations
         return (
-            is_first
+            combination not in self.evidence.combinations
             and any(switch.start for switch in combination)
             and not result.failure
             and _slowing(result) > _COMPILING * max(map(_slowing, self.evidence.unchanged))
@@ -344,9 +342,8 @@ class _Search:
                 return False
             is_early = share < 1 and pairs >= THRESHOLDS.blocks
             least = max(_PROMISING, math.exp(_NOISE * noise) if is_early else 0.0)
-            if speedup < least:  # many more pairs show it
-                return False
-            if self.used(self.cost(combination) + self.cost(())) > share:
+            used = self.used(self.cost(combination) + self.cost(()))
+            if speedup < least or used > share:  # many more pairs show it, or there is no time
                 return False
             if self.evidence.runs[-1].switches:
                 self.run(())
@@ -396,7 +393,8 @@ def search(
         # What it takes, and how far it differs, without a first run's start.
         if trial.used(trial.cost(()) / 2) < 1 and trial.run(()).failure:
             return evidence
-        candidates = _possible(switches, unchanged, evidence)
+        evidence.skipped = {s: why for s in switches if (why := s.lacks(unchanged.features))}
+        candidates = [switch for switch in switches if switch not in evidence.skipped]
         trial.candidates = len(candidates)
         likely = [each for each in candidates if trial.promise(each) > math.log(_LIKELY)]
         _screen(trial, likely, _SCREENING)
@@ -430,12 +428,6 @@ def _see_end(trial: _Search) -> None:
             runs.insert(1, result)  # beside the first, which takes longer than others too
 
 
-def _possible(switches: Sequence[Switch], first: Result, evidence: Evidence) -> list[Switch]:
-    """The switches that the program has what they need for."""
-    evidence.skipped |= {each: why for each in switches if (why := each.lacks(first.features))}
-    return [switch for switch in switches if switch not in evidence.skipped]
-
-
 def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
     """One run of each switch, those first that promise most for their time; a large gain is proven
     at once, a clear one before 90 s are over, and the best so far before what takes longer."""
@@ -460,9 +452,8 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
         is_only = not evidence.combinations and trial.used(trial.cost(alone)) <= 1
         if not (trial.fits(alone) or is_only):  # its gain may leave time to prove it
             continue
-        if _is_idle(trial, switch, trial.run(alone)):
-            continue
-        if evidence.speedup(alone) > _PROMISING:
+        is_idle = _is_idle(trial, switch, trial.run(alone))
+        if not is_idle and evidence.speedup(alone) > _PROMISING:
             if switch.changes == "random":
                 _perturb(trial, "random")
             _is_clean(trial, alone)
@@ -568,10 +559,9 @@ def _extend(
             if not trial.fits(together):
                 break
             result = trial.run(together)
-            if _is_idle(trial, switch, result):
-                break
+            is_sound = not result.failure and not _is_idle(trial, switch, result)
             faster = evidence.speedup(together) > evidence.step * evidence.speedup(current)
-            if result.failure or not faster or not _is_clean(trial, together):
+            if not (is_sound and faster and _is_clean(trial, together)):
                 break
         else:
             current = together

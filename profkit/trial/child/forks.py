@@ -58,7 +58,7 @@ def serve(path: str) -> None:
             fault = fault or "its imports seed or draw random numbers"
     except Exception as error:
         package, fault = "", repr(error)
-    _write(folder, "ready", {"fault": fault, "package": package, "parent": os.getppid()})
+    write(folder, "ready", {"fault": fault, "package": package, "parent": os.getppid()})
     while not fault:
         while not os.path.exists(path):
             time.sleep(_POLLED)
@@ -69,7 +69,7 @@ def serve(path: str) -> None:
             return
         status = _end(process, path)
         os.unlink(path)
-        _write(folder, "end", status)
+        write(folder, "end", status)
     os._exit(0)
 
 
@@ -210,7 +210,8 @@ def _end(process: int, path: str) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _write(folder: str, name: str, document: Any) -> None:
+def write(folder: str, name: str, document: Any) -> None:
+    """Write a file of JSON that others see as a whole or not at all."""
     path = os.path.join(folder, name)
     with open(f"{path}.part", "w", encoding="utf-8") as file:
         json.dump(document, file)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import sys
 import time
@@ -11,7 +10,7 @@ from bisect import bisect
 from collections.abc import Callable
 from typing import Any
 
-from .forks import changed
+from .forks import changed, write
 
 _PREPARING = 5  # first units that no window begins in, chosen: allocator, autotuning, lazy loading
 _LEAST_UNITS = {"generate": 3}  # chosen: a call takes seconds
@@ -172,10 +171,7 @@ class Record:
             "modules": list(installed()),
             "changed": changed(),
         }
-        path = os.path.join(self.plan["folder"], f"{self.process}.json")
-        with open(f"{path}.part", "w", encoding="utf-8") as file:
-            json.dump(document, file)
-        os.replace(f"{path}.part", path)
+        write(self.plan["folder"], f"{self.process}.json", document)
 
     def _intervals(self, row: list[tuple[int, Any, float]]) -> list[float]:
         """Seconds from each boundary to the next, without pauses, for one unit of work."""
@@ -225,12 +221,10 @@ class Record:
 
 def installed() -> dict[str, Any]:
     """Modules of installed packages, in the order of their import."""
-    folders = [folder for folder in map(os.path.abspath, sys.path) if _has_packages(folder)]
-    return {
-        name: module
-        for name, module in list(sys.modules.items())
-        if any(_origin(module).startswith(folder + os.sep) for folder in folders)
-    }
+    paths = map(os.path.abspath, sys.path)
+    folders = tuple(path + os.sep for path in paths if _has_packages(path))
+    modules = list(sys.modules.items())
+    return {name: each for name, each in modules if _origin(each).startswith(folders)}
 
 
 def is_installed(name: str) -> bool:

@@ -146,10 +146,14 @@ class TorchProgram:
     def _norms(self, group: Any) -> Any:
         """The sum of norms of a group's parameters, but for those of several processes."""
         torch = self.torch
-        plain = [each for each in group["params"] if type(each.data) is torch.Tensor]
         norm = functools.partial(torch.linalg.vector_norm, dtype=torch.float64)
         with torch.no_grad():
-            return sum(norm(each).cpu() for each in plain) + torch.zeros(1, dtype=torch.float64)
+            norms = (norm(each).cpu() for each in self._plain(group))
+            return sum(norms) + torch.zeros(1, dtype=torch.float64)
+
+    def _plain(self, group: Any) -> list[Any]:
+        """A group's parameters, but for those of several processes."""
+        return [each for each in group["params"] if type(each.data) is self.torch.Tensor]
 
     # Steps
 
@@ -171,8 +175,7 @@ class TorchProgram:
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
         self.record.features.add("optimizer")
-        is_new = all(optimizer is not other for other in self._optimizers)
-        if is_new and len(self._optimizers) < _OPTIMIZERS:
+        if id(optimizer) not in self._moving and len(self._optimizers) < _OPTIMIZERS:
             self._optimizers.append(optimizer)
             self._moving[id(optimizer)] = [0, None, len(self._optimizers)]
         self._follow(optimizer)
@@ -187,9 +190,9 @@ class TorchProgram:
             self.torch.nn.Module.__call__ = self._looking
             group = optimizer.param_groups[0]
             self.record.facts["optimizer"] = type(optimizer).__name__
-            if "fused" in group and not group["fused"]:
+            if not group.get("fused", True):
                 self.record.features.add("unfused-optimizer")
-            if "foreach" in group and group["foreach"] is False:
+            if group.get("foreach") is False:
                 self.record.features.add("single-tensor-optimizer")
         if id(optimizer) == self._leader:
             self._waiting.clear()
@@ -218,11 +221,8 @@ class TorchProgram:
     def _places(self, optimizer: Any) -> Any:
         """Elements of all parameters of an optimizer, but for those of several processes."""
         torch = self.torch
-        groups = optimizer.param_groups
-        plain = [each.detach() for group in groups for each in group["params"]]
-        plain = [
-            each for each in plain if type(each.data) is torch.Tensor and each.is_floating_point()
-        ]
+        plain = [each for group in optimizer.param_groups for each in self._plain(group)]
+        plain = [each for each in plain if each.is_floating_point()]
         most = min(max(_MOVED // len(plain), 1), _SAMPLE)
         return torch.cat([self._sample(each, most).double().cpu() for each in plain])
 
@@ -367,16 +367,12 @@ class TorchProgram:
         if self._is_lower():
             self.record.features.add("autocast")
         self._calls[kind] = call = self._calls.get(kind, -1) + 1
-        self._watch_output(kind, call, output)
-        self.record.mark(kind)
-
-    def _watch_output(self, kind: str, call: int, output: Any) -> None:
-        if "backward" in self.record.features and call >= _FIRST_OUTPUTS:
-            return
-        if call < _FIRST_OUTPUTS or call % _EVERY == 0:
+        is_due = call % _EVERY == 0 and "backward" not in self.record.features
+        if call < _FIRST_OUTPUTS or is_due:
             tensor = self.first_tensor(output)
             if tensor is not None and not self.is_tracing():
                 self.record.result(kind, lambda: self._sample(tensor))
+        self.record.mark(kind)
 
     def first_tensor(self, value: Any, depth: int = _DEPTH) -> Any:
         """The first floating-point tensor of an output, in depth; None without one."""
@@ -386,11 +382,9 @@ class TorchProgram:
             value = list(value.values())
         if not isinstance(value, (list, tuple)):
             value = list(vars(value).values()) if hasattr(value, "__dict__") else []
-        for part in value[:_SAMPLE] if depth else ():
-            tensor = self.first_tensor(part, depth - 1)
-            if tensor is not None:
-                return tensor
-        return None
+        parts = value[:_SAMPLE] if depth else ()
+        tensors = (self.first_tensor(part, depth - 1) for part in parts)
+        return next((tensor for tensor in tensors if tensor is not None), None)
 
     # Input
 
@@ -496,8 +490,7 @@ class TorchProgram:
         self._look_at(module)
         self._adopted.append(weakref.ref(module))
         compiled = module._compiled_call_impl
-        call = module._call_impl if compiled is None else compiled
-        original = call
+        original = call = module._call_impl if compiled is None else compiled
         if self.record.plan["perturb"] == "rounding":
             self._perturb(module)
         for wrapper in self.wrappers:
