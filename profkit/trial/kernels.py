@@ -138,7 +138,8 @@ def tried_rows(trial: KernelTrial) -> tuple[Tried, ...]:
         rows.append(row_of(Tried, row, verdict="proven", reason=reason))
     rows += [Tried(verdict="no gain", switches=tuple(name.split("+"))) for name in trial.idle]
     rows += [Tried(verdict="slower", switches=tuple(name.split("+"))) for name in trial.slower]
-    rows += [Tried(verdict="failed", switches=(k,), reason=v) for k, v in trial.failed.items()]
+    failed = trial.failed.items()
+    rows += [Tried(verdict="failed", switches=tuple(k.split("+")), reason=v) for k, v in failed]
     return tuple(rows)
 
 
