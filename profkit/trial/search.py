@@ -68,13 +68,15 @@ class Measure(Protocol):
 
 @dataclass(eq=False)
 class Evidence:
-    """All runs in their order; `skipped` are reasons by switch, `left` are those not tried."""
+    """All runs in their order; `skipped` are reasons by switch, `left` are those not tried. The
+    program takes more than `endless` seconds, if it was not seen to end."""
 
     runs: list[Result] = field(default_factory=list)
     combinations: list[Combination] = field(default_factory=list)
     skipped: dict[Switch, str] = field(default_factory=dict)
     left: list[Switch] = field(default_factory=list)
     interrupted: bool = False
+    endless: float = 0.0
 
     @property
     def unchanged(self) -> list[Result]:
@@ -209,7 +211,7 @@ class _Search:
         """Seconds for whole runs of what gains, and for another unchanged one where that is little:
         its ends may be chaotic."""
         unchanged = self.evidence.unchanged
-        if not any(run.stopped for run in unchanged):
+        if self.evidence.endless or not any(run.stopped for run in unchanged):
             return 0.0
         chosen, again = self.worthy, self.whole_cost(())
         is_spared = bool(chosen) and again < _SPARED * self.budget
@@ -259,10 +261,9 @@ class _Search:
         unchanged, compiled = self.cost(()), self.compiled(combination)
         rest = [switch for switch in combination if switch not in compiled]
         inside = [unchanged + self.more(switch) for switch in rest if not switch.environment]
-        inside += [self.cost(compiled)] if compiled else []
         has_own = any(switch.environment for switch in compiled)
         apart = [self.more(switch) for switch in rest if switch.environment and not has_own]
-        return max(inside, default=unchanged) + max(apart, default=0.0)
+        return max([self.cost(compiled), *inside]) + max(apart, default=0.0)
 
     def compiled(self, combination: Combination) -> Combination:
         """The largest part of a combination that has compiled what it does, as the rest changes no
@@ -419,13 +420,13 @@ def search(
 def _see_end(trial: _Search) -> None:
     """Have an unchanged run go on to the program's end where something gains, and the first has not
     come to it: its length says how much time whole runs of what gains need."""
-    runs, grace = trial.evidence.runs, _END * trial.budget
+    grace = _END * trial.budget
     is_whole = any(run.is_whole or not run.stopped for run in trial.evidence.unchanged)
     if trial.worthy and not is_whole and trial.used(grace) < 1:
         trial.tell("unchanged, to its end")
         result = trial.measure((), grace=grace)
-        if not result.failure:
-            runs.insert(1, result)  # beside the first, which takes longer than others too
+        trial.evidence.endless = 0.0 if result.is_whole else result.seconds
+        trial.evidence.runs.insert(1, result)  # the first takes longer than others too
 
 
 def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:

@@ -37,7 +37,8 @@ def confirmed(
         checked = "Exit code and output are as unchanged, but for numbers"
     else:
         # The fastest first.
-        chosen = [n for n in (trial.lower, trial.best) if n and not evidence.interrupted]
+        is_possible = not (evidence.interrupted or evidence.endless)
+        chosen = [n for n in (trial.lower, trial.best) if n and is_possible]
         before = next((run for run in runs if run.is_whole), None)
         before = run_whole((), "") if chosen and not before else before
         runs = [before, *runs] if before else []
@@ -47,7 +48,8 @@ def confirmed(
             own = run_whole((), "rounding")
             for n, end in ends.items():
                 whole_faults[n] = _fault(runs, end, is_drawn=drawn[n], perturbed=own)
-        unmade: _Fault = ("unverified", "whole runs were not compared")
+        longer = f", which take more than {evidence.endless:.0f} s" if evidence.endless else ""
+        unmade: _Fault = ("unverified", f"whole runs were not compared{longer}")
         faults = {names: whole_faults.get(names, unmade) for names in proven}
         same = " and with ".join(" + ".join(names) for names in chosen if not whole_faults[names])
         checked = same and f"Exit code and output of the whole program with {same} are as unchanged"

@@ -9,6 +9,7 @@ from profkit.trial.outcome import outcome
 from profkit.trial.run import Perturbation, Result
 from profkit.trial.search import Combination, Evidence, best, search
 from profkit.trial.trial_file import TrialFile
+from profkit.trial.whole import confirmed
 from tests.conftest import NIGHTLY
 from tests.trial import hand_measured
 from tests.trial.hand_measured import found
@@ -231,4 +232,11 @@ def test_an_unchanged_run_to_its_end_tells_how_long_whole_runs_take(rest: float)
     assert best(evidence, "precision")
     assert ends == [rest == 30]
     if rest == 30:  # time for another
+        assert evidence.endless == 0
         assert program.now + program.seconds + rest <= 300
+    else:
+        assert evidence.endless > 60
+        trial = confirmed(
+            outcome(evidence, (), 300), evidence, lambda *_: pytest.fail("too long"), lambda: None
+        )
+        assert "which take more than 72 s" in row(trial, "bf16").reason

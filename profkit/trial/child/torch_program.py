@@ -216,15 +216,13 @@ class TorchProgram:
         elif steps == _FOLLOWED[1] and start is not None:
             series = f"updates by optimizer {number}"
             self.record.result(series, lambda: self._places(optimizer) - start)
-            known[1] = None
 
     def _places(self, optimizer: Any) -> Any:
         """Elements of all parameters of an optimizer, but for those of several processes."""
-        torch = self.torch
         plain = [each for group in optimizer.param_groups for each in self._plain(group)]
-        plain = [each for each in plain if each.is_floating_point()]
+        plain = list(filter(self.torch.is_floating_point, plain))
         most = min(max(_MOVED // len(plain), 1), _SAMPLE)
-        return torch.cat([self._sample(each, most).double().cpu() for each in plain])
+        return self.torch.cat([self._sample(each, most).double().cpu() for each in plain])
 
     def _uncompiled(self, function: Callable[..., Any]) -> Callable[..., None]:
         """A function that does nothing in code that is traced, and is not compiled elsewhere."""
