@@ -36,8 +36,9 @@ _TOKENS = "tokens"  # series of generated sequences (`child.torch_program`)
 _LOCATED = re.compile(r"\S+\.py:\d+:")  # warnings begin with a place in a source
 _PARAMETERS = "parameters"  # series of `child.torch_program`: one number, at the end
 _UPDATES = "updates"  # series of `child.torch_program`: by how much steps have moved parameters
-# Chosen: relative distances of updates in FP32. Measured: 0.2 at most where rounding differs, 0.4
-# where one layer of four is not updated, 1 where none is, 2 where gradients have another sign.
+# Chosen: relative distances of updates in FP32. Measured: 0.2 where rounding differs (0.4 where a
+# rounding error does as much), 0.4 where one layer of four is not updated, 1 where none is, 2 where
+# gradients have another sign.
 _UPDATED, _UPDATED_AT_MOST = 0.3, 0.75
 
 # Chosen: how far the ends of two whole runs may be apart, of what was printed on the way.
@@ -76,8 +77,11 @@ def judged(
     other random numbers for their input: what becomes of that is what becomes of kernels that round
     elsewhere, and of other random numbers.
     """
-    judgments = list(_judgments(unchanged, perturbed, runs, changes)) if runs else []
-    judgments += _of_updates(unchanged, perturbed, runs, changes)
+    if not runs:
+        return None
+    judgments = list(_judgments(unchanged, perturbed, runs, changes))
+    updates = _of_updates(unchanged, perturbed, runs, changes)
+    judgments += [each for each in updates if not (judgments and each.is_same)]
     return max(judgments, key=lambda each: each.difference / each.allowed, default=None)
 
 
@@ -159,7 +163,8 @@ def _of_updates(
     first = unchanged[0]
     coarse = {"precision", "random"} & {*changes} or {"dropout", _TF32, *_HALF} & first.features
     measure, allowed = (_opposed, _MOST) if coarse else (_distance, _UPDATED_AT_MOST)
-    rounded = [run for run in perturbed if run.perturbed == "rounding"]
+    kinds = {"rounding", *({"random"} & {*changes})}
+    moved_runs = [run for run in perturbed if run.perturbed in kinds]
 
     def largest(name: str, others: Sequence[Result]) -> float:
         rows = [other.results.get(name, ()) for other in others]
@@ -168,7 +173,7 @@ def _of_updates(
 
     for name in first.results:
         if name.startswith(_UPDATES):
-            own, moved = largest(name, unchanged[1:]), largest(name, rounded)
+            own, moved = largest(name, unchanged[1:]), largest(name, moved_runs)
             if not coarse:
                 allowed = min(max(_UPDATED, _OWN * own, _PERTURBED * moved), _UPDATED_AT_MOST)
             if max(own, moved) <= 1 / _OWN:

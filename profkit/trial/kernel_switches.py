@@ -140,11 +140,12 @@ def further(name: str, offered: Mapping[str, Offer]) -> Iterator[Offer]:
     if not match or name in _SWITCHES or match["name"] in _TRITON:
         return
     value, stem = int(match["value"]), name[: match.start("value")]
-    known = sorted(int(each[len(stem) :]) for each in offered if each.startswith(stem))
+    alike = (_VALUE.fullmatch(each) for each in offered if each.startswith(stem))
+    known = sorted(int(each["value"]) for each in alike if each)
     others: list[int] = []
-    if value == known[0] <= known[-1] // 4:  # of 1 are 2 and 4 offered alone
+    if value == known[0] <= known[-1] // 4:  # else the constant is 1, of which there is no half
         others = [value >> times for times in range(1, _FURTHER[0] + 1)]
-    elif value == known[-1]:
+    elif value == known[-1] > known[0]:  # else there is no knowing on which side it is
         others = [value << times for times in range(1, _FURTHER[1] + 1)]
     for other in filter(None, others):
         keep = offered[name].keep.removesuffix(str(value)) + str(other)

@@ -33,7 +33,7 @@ PROGRAM = "profkit.trial.kernel_worker"
 WORTH = 1.02  # chosen: the smallest gain for which a switch is combined with others
 _LEAST = 10.0  # s, chosen: the least time for timing after all was compiled and checked
 _SHARE = 0.5  # of the budget for all switches alone, chosen: the rest is for combinations
-_PATIENCE = 60.0, 0.25  # s, and of the budget, chosen: the most for a switch to be checked
+_PATIENCE, _SLOWER = 30.0, 3.0  # s, and times the check of the unchanged variant, chosen: one hangs
 _ERROR = 2.0  # chosen: times the error of the unchanged variant that no change of results has
 _MOST_COMBINED = 4  # switches that are tried together, chosen
 
@@ -103,15 +103,19 @@ def try_kernels(
     if not by_name:
         known = ", ".join(offer.name for offer in offers)
         raise UsageError("none of these switches applies", f"use {known}")
-    trial = _Trial(plan, variant, by_name, tell, max(_PATIENCE[0], _PATIENCE[1] * budget))
+    trial = _Trial(plan, variant, by_name, tell)
+    checking = time.monotonic()
+    trial.check(())
+    trial.patience = _PATIENCE + _SLOWER * (time.monotonic() - checking)
     sound = trial.sound(by_name)
     until = max(started + budget, time.monotonic() + _LEAST)
     names = [variant, *(f"{variant}+{name}" for name in sound)]
     first = trial.race(names, (until - time.monotonic()) * _SHARE)
     candidates = first.file.candidates
-    alone = [each for each in candidates if _gains(each)]
-    gaining = alone if only else trial.followed(alone, until)
+    candidates += () if only else trial.followed(list(filter(_gains, candidates)), until)
+    gaining = sorted(filter(_gains, candidates), key=lambda each: -each.speedup)
     best, rounding = trial.combine(gaining, until)
+    proven = map(trial.tried, gaining)
     return KernelTrial(
         profkit=__version__,
         target=about.target,
@@ -120,7 +124,7 @@ def try_kernels(
         median=first.file.median,
         best=best,
         rounding=rounding,
-        proven=tuple(trial.tried(each) for each in gaining),
+        proven=tuple(row for row in proven if "+".join(row.switches) not in trial.failed),
         idle=trial.names(each for each in candidates if not _gains(each) and each.high >= 1),
         slower=trial.names(each for each in candidates if each.high < 1),
         failed=trial.failed | {trial.switches(k)[0]: v for k, v in first.file.left_out.items()},
@@ -161,7 +165,7 @@ class _Trial:
     variant: str
     offers: dict[str, Offer]
     tell: Tell
-    patience: float
+    patience: float | None = None
     failed: dict[str, str] = field(default_factory=dict)
 
     def race(self, names: Sequence[str], budget: float, *, check: bool = False) -> Optimum:
@@ -176,7 +180,7 @@ class _Trial:
         left = list(names)
         while left:
             try:
-                return self._check(left)
+                return self.check(left)
             except Died as error:
                 culprit = error.doing[len(self.variant) + 1 :]
                 if culprit not in left:
@@ -186,7 +190,8 @@ class _Trial:
                 left.remove(culprit)
         return left
 
-    def _check(self, names: Sequence[str]) -> Sequence[str]:
+    def check(self, names: Sequence[str]) -> Sequence[str]:
+        """Those of the switches with which the variant is right; raises where it is not without."""
         (subject,) = self.plan.subjects
         labels = {f"{self.variant}+{name}": name for name in names}
         subject = replace(subject, variants=(self.variant, *labels))
@@ -203,18 +208,18 @@ class _Trial:
                 self.offers[name] = structs.replace(self.offers[name], changes="rounding")
         return [name for label, name in labels.items() if label not in wrong]
 
-    def followed(self, gaining: Sequence[TimedCandidate], until: float) -> Sequence[TimedCandidate]:
-        """What gains, and what does beyond the values of constants that gain; the fastest first."""
+    def followed(
+        self, gaining: Sequence[TimedCandidate], until: float
+    ) -> tuple[TimedCandidate, ...]:
+        """Values of constants beyond those that gain."""
         names = [name for each in self._best(gaining) for name in self.switches(each.variant)]
         beyond = {offer.name: offer for name in names for offer in further(name, self.offers)}
         self.offers |= beyond
         names = [f"{self.variant}+{name}" for name in self.sound(beyond)]
         if not names:
-            return gaining
+            return ()
         left = max((until - time.monotonic()) * _SHARE, _LEAST / 2)
-        raced = self.race([self.variant, *names], left)
-        both = [*gaining, *(each for each in raced.file.candidates if _gains(each))]
-        return sorted(both, key=lambda each: -each.speedup)
+        return self.race([self.variant, *names], left).file.candidates
 
     def combine(
         self, gaining: Sequence[TimedCandidate], until: float
@@ -222,25 +227,28 @@ class _Trial:
         """The best without a change of results, and with one of rounding: to the fastest alone each
         switch is added as long as that makes it faster."""
         same = [each for each in gaining if self._changes(self.switches(each.variant)) == "nothing"]
-        best = self._added(same, until)
+        best = self._chosen(same, until)
         others = [each for each in gaining if each not in same]
-        both = sorted([*others, *([best] if best else [])], key=lambda each: -each.speedup)
-        rounded = self._added(both, until) if others else None
+        both = sorted([*others, *filter(None, [best])], key=lambda each: -each.speedup)
+        rounded = self._chosen(both, until) if others else None
         if rounded and best and rounded.variant == best.variant:
             rounded = None
-        return self._confirmed(best), self._confirmed(rounded)
+        return self.tried(best) if best else None, self.tried(rounded) if rounded else None
 
-    def _confirmed(self, chosen: TimedCandidate | None) -> TriedSwitch | None:
-        """What was chosen as the fastest of many, checked and timed again: its first time was
-        chosen, too, and what is wrong by chance may have been right."""
+    def _chosen(self, rows: Sequence[TimedCandidate], until: float) -> TimedCandidate | None:
+        """The fastest with what is added, checked and timed again: its first time was chosen, too,
+        and what is wrong by chance may have been right; the next one where it was."""
+        chosen = self._added(rows, until)
         if chosen is None:
             return None
         try:
             again = self.race([self.variant, chosen.variant], _LEAST / 2, check=True)
         except TargetFailed as error:
-            self.failed["+".join(self.switches(chosen.variant))] = f"when run again: {error}"
-            return None
-        return next((self.tried(each) for each in again.file.candidates if _gains(each)), None)
+            self.failed["+".join(self.switches(chosen.variant))] = (
+                f"when run again: {error.message}"
+            )
+            return self._chosen(rows[1:], until)
+        return next(filter(_gains, again.file.candidates), None)
 
     def _added(self, gaining: Sequence[TimedCandidate], until: float) -> TimedCandidate | None:
         rows = self._best(gaining)[:_MOST_COMBINED]

@@ -99,7 +99,7 @@ class Result(Struct, frozen=True):
 
 class Extent(Struct, frozen=True):
     """How far a run goes: to the end of the `units` of a kind (0: to its own end), or until it has
-    a `window` of seconds (None: to its own end) and `grace` seconds more."""
+    a `window` of seconds (None: to its own end), and `grace` seconds more in both cases."""
 
     unit: str | None = None
     units: int = 0

@@ -15,7 +15,7 @@ from typing import Protocol
 from profkit.timing.results import Comparison, Thresholds
 from profkit.timing.verdict import compare
 from profkit.trial import checks
-from profkit.trial.run import Perturbation, Result
+from profkit.trial.run import TIMED_OUT, Perturbation, Result
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import Changes
 
@@ -425,7 +425,8 @@ def _see_end(trial: _Search) -> None:
     if trial.worthy and not is_whole and trial.used(grace) < 1:
         trial.tell("unchanged, to its end")
         result = trial.measure((), grace=grace)
-        trial.evidence.endless = 0.0 if result.is_whole else result.seconds
+        is_late = result.status == TIMED_OUT or not result.is_whole
+        trial.evidence.endless = result.seconds if is_late else 0.0
         trial.evidence.runs.insert(1, result)  # the first takes longer than others too
 
 

@@ -95,7 +95,7 @@ def try_program(
                 return None
             return measure.run_with("whole program without hooks", {}, is_hooked=False)
 
-        if measure.left() > 2 * evidence.endless:  # time for two that take longer
+        if measure.left() > 2 * evidence.endless:  # time for two whole runs after all
             evidence.endless = 0.0
         if not trial.failure and evidence.unchanged:
             trial = confirmed(trial, evidence, run_whole, run_plain)
@@ -126,7 +126,8 @@ class _Runner:
         limit = remaining = self.left()
         if self.first:
             slowest = _SLOWER * self.first.seconds
-            limit = min(slowest + _COMPILING, max(slowest / 2, _OF_LEFT * remaining)) + grace
+            limit = min(slowest + _COMPILING, max(slowest / 2, _OF_LEFT * remaining))
+            limit = max(limit, slowest / 2 + grace)
 
         is_compiled = any(switch.start for switch in switches)
         extent = self.extent.compiled if is_compiled else self.extent

@@ -27,8 +27,9 @@ def confirmed(
 ) -> TrialFile:
     """The trial, in which a gain is proven only if whole runs with its switches end and print as
     unchanged ones; where each run was ended early, whole runs of the fastest ones are made now, and
-    of the unchanged program where none has run to its end, or its own spread is in question. A
-    plain run, without profkit's hooks, has to print the same, where there is time for it."""
+    of the unchanged program where none has run to its end, or its own spread is in question; none
+    where there is no time for the program to end. A plain run, without profkit's hooks, has to
+    print the same, where there is time for it."""
     runs = evidence.unchanged
     proven = [row.switches for row in trial.rows if row.status == "faster"]
     drawn = {row.switches: _is_drawn(evidence, row) for row in trial.rows}
@@ -48,8 +49,8 @@ def confirmed(
             own = run_whole((), "rounding")
             for n, end in ends.items():
                 whole_faults[n] = _fault(runs, end, is_drawn=drawn[n], perturbed=own)
-        longer = f", which take more than {evidence.endless:.0f} s" if evidence.endless else ""
-        unmade: _Fault = ("unverified", f"whole runs were not compared{longer}")
+        longer = f"take more than {evidence.endless:.0f} s and " if evidence.endless else ""
+        unmade: _Fault = ("unverified", f"whole runs {longer}were not compared")
         faults = {names: whole_faults.get(names, unmade) for names in proven}
         same = " and with ".join(" + ".join(names) for names in chosen if not whole_faults[names])
         checked = same and f"Exit code and output of the whole program with {same} are as unchanged"

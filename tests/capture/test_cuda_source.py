@@ -74,12 +74,24 @@ def test_code_is_kept_by_text_architecture_and_defines(
 
 
 @needs_nvrtc
-def test_options_of_arithmetic_make_other_code(tmp_path: Path) -> None:
+def test_options_of_arithmetic_make_other_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where there is a driver, NVRTC 13.0 gives what it compiled before without fast math, from a
     cache of its own."""
     source = tmp_path / "divide.cu"
     source.write_text('extern "C" __global__ void divide(float* x) { x[0] /= sqrtf(x[1]); }')
+    core = pytest.importorskip("cuda.core")
+    passed: list[dict[str, Any]] = []
+    make = core.ProgramOptions
+
+    def noted(**options: Any) -> Any:
+        passed.append(options)
+        return make(**options)
+
+    monkeypatch.setattr(core, "ProgramOptions", noted)
     exact = compile_kernel(source, "divide", arch="sm_90")
+    assert passed[0]["no_cache"]
     with built(Build(fast_math=True)):
         assert compile_kernel(source, "divide", arch="sm_90").cubin != exact.cubin
 

@@ -165,3 +165,10 @@ def test_updates_that_a_rounding_error_moves_far_say_nothing() -> None:
     unchanged, perturbed = updates(1, -1), updates(1, 1, perturbed="rounding")
     assert judged([unchanged], [perturbed], [updates(-1, 1)], {"rounding"}) is None
     assert spread([unchanged, updates(1, 1)]) == 0
+
+
+def test_updates_by_other_random_numbers_are_those_of_another_draw() -> None:
+    unchanged, other = updates(1, -1, 0, 0), updates(0, 0, 1, -1)
+    drawn = updates(0, 0, -1, 1, perturbed="random")
+    assert judged([unchanged], [drawn], [other], {"random"}) is None
+    assert judged([unchanged], [], [], {"rounding"}) is None

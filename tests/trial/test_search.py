@@ -239,4 +239,4 @@ def test_an_unchanged_run_to_its_end_tells_how_long_whole_runs_take(rest: float)
         trial = confirmed(
             outcome(evidence, (), 300), evidence, lambda *_: pytest.fail("too long"), lambda: None
         )
-        assert "which take more than 72 s" in row(trial, "bf16").reason
+        assert "whole runs take more than 72 s and" in row(trial, "bf16").reason

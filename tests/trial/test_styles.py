@@ -826,3 +826,30 @@ def test_wrong_updates_are_seen_where_losses_hardly_move(
     judgment = judged([unchanged], [], [changed], {changes})
     assert judgment is not None
     assert judgment.is_same is is_same
+
+
+SCALED = """
+import torch
+torch.manual_seed(0)
+net = torch.nn.Linear(16, 1)
+optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0**18)
+for step in range(14):
+    x = torch.randn(64, 16)
+    with torch.autocast("cpu", torch.float16):
+        loss = (net(x) - x.sum(1, keepdim=True)).square().mean()
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+
+def test_steps_that_a_scaler_skips_move_no_parameters(tmp_path: Path, forks: TorchForks) -> None:
+    """A fused optimizer is called in those, too, and another one is not."""
+    unchanged = run(tmp_path, SCALED, forks=forks)
+    fused = run(tmp_path, SCALED, "fused-optimizer", forks=forks)
+    assert any(name.startswith("updates") for name in fused.results)
+    judgment = judged([unchanged], [], [fused], {"rounding"})
+    assert judgment is not None
+    assert judgment.is_same

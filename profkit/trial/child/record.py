@@ -26,8 +26,8 @@ class Record:
     """Boundaries by kind, results by series, and features that switches need.
 
     `plan` has the folder to write to, the unit and the number of units after which the process
-    ends (None: the first run, which ends `grace` seconds after it has a `window` of units, unless
-    the program has ended by itself until then).
+    ends (None: the first run, which ends when it has a `window` of units), `grace` seconds later
+    unless the program has ended by itself until then.
     """
 
     def __init__(self, plan: Any) -> None:

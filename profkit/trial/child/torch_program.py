@@ -206,18 +206,20 @@ class TorchProgram:
     def _follow(self, optimizer: Any) -> None:
         """Keep by how much an optimizer's parameters were moved between two of its steps."""
         known = self._moving.get(id(optimizer))
-        if known is None or self.is_tracing():
+        if known is None or known[0] >= _FOLLOWED[1] or self.is_tracing():
+            return
+        if float(getattr(optimizer, "found_inf", None) or 0):  # a fused step that a scaler skips
             return
         known[0] += 1
         steps, start, number = known
         if steps == _FOLLOWED[0]:
             with suppress(Exception):  # of a kind that can't be sampled, as where it is kept
-                known[1] = self._places(optimizer)
+                known[1] = self._sampled_parameters(optimizer)
         elif steps == _FOLLOWED[1] and start is not None:
             series = f"updates by optimizer {number}"
-            self.record.result(series, lambda: self._places(optimizer) - start)
+            self.record.result(series, lambda: self._sampled_parameters(optimizer) - start)
 
-    def _places(self, optimizer: Any) -> Any:
+    def _sampled_parameters(self, optimizer: Any) -> Any:
         """Elements of all parameters of an optimizer, but for those of several processes."""
         plain = [each for group in optimizer.param_groups for each in self._plain(group)]
         plain = list(filter(self.torch.is_floating_point, plain))
