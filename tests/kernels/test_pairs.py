@@ -16,9 +16,10 @@ from kernels import pair
 from profkit import Work
 from profkit.capture.correctness import BOUNDS
 from profkit.capture.cuda_source import compile_kernel, compiler_version
-from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.capture.target import load_target
+from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.rules.samples import CATEGORIES
-from tests.conftest import NIGHTLY
+from tests.conftest import NIGHTLY, ROOT
 from tests.emulator import missing
 from tests.emulator.kernel import EmulatedKernel
 
@@ -283,3 +284,8 @@ def test_work_that_is_no_arithmetic_is_refused(
     monkeypatch.setattr(pair, "PAIRS", tmp_path)
     with pytest.raises(BadInput, match="'threads' is no number"):
         pair.read("control_fma")
+
+
+def test_a_misspelled_pair_is_answered_by_the_closest() -> None:
+    with pytest.raises(UsageError, match="did you mean no_unrolling"):
+        load_target(ROOT / "targets" / "pair.py", ["no_unroling"])
