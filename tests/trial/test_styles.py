@@ -853,3 +853,22 @@ def test_steps_that_a_scaler_skips_move_no_parameters(tmp_path: Path, forks: Tor
     judgment = judged([unchanged], [], [fused], {"rounding"})
     assert judgment is not None
     assert judgment.is_same
+
+
+def test_an_optimizer_with_other_attributes_runs_as_it_does_alone(
+    tmp_path: Path, forks: TorchForks
+) -> None:
+    """What is not to be sampled is left out, and ends no program."""
+    own = """
+class Own(torch.optim.Optimizer):
+    found_inf = torch.zeros(2)
+    def __init__(self, parameters, **defaults):
+        super().__init__(parameters, defaults)
+    def step(self):
+        for parameter in self.param_groups[0]["params"]:
+            parameter.data -= 1e-3 * parameter.grad
+optimizer = Own"""
+    program = TRAINED.replace("GRADIENTS", "pass").replace("optimizer = torch.optim.AdamW", own)
+    result = run(tmp_path, program, forks=forks)
+    assert result.failure == ""
+    assert result.units == 12

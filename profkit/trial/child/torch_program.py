@@ -178,7 +178,8 @@ class TorchProgram:
         if id(optimizer) not in self._moving and len(self._optimizers) < _OPTIMIZERS:
             self._optimizers.append(optimizer)
             self._moving[id(optimizer)] = [0, None, len(self._optimizers)]
-        self._follow(optimizer)
+        with suppress(Exception):  # of a kind that can't be sampled, or has other attributes
+            self._follow(optimizer)
         self._waiting[id(optimizer)] = self._waiting.get(id(optimizer), 0) + 1
         if self._leader is None or self._waiting[id(optimizer)] > self._patience:
             if any(known() is optimizer for known in self._leaders):  # they take turns
@@ -213,8 +214,7 @@ class TorchProgram:
         known[0] += 1
         steps, start, number = known
         if steps == _FOLLOWED[0]:
-            with suppress(Exception):  # of a kind that can't be sampled, as where it is kept
-                known[1] = self._sampled_parameters(optimizer)
+            known[1] = self._sampled_parameters(optimizer)
         elif steps == _FOLLOWED[1] and start is not None:
             series = f"updates by optimizer {number}"
             self.record.result(series, lambda: self._sampled_parameters(optimizer) - start)
