@@ -23,6 +23,8 @@ _WORDS: dict[Verdict, Status] = {
     Verdict.SAME: "no difference",
 }
 
+_WORTH = 1.02  # chosen: what another switch has to add, for the lines that keep it
+
 
 def outcome(evidence: Evidence, command: Sequence[str], budget: float) -> TrialFile:
     """The result of a trial."""
@@ -55,12 +57,18 @@ def _failure(evidence: Evidence) -> str:
 
 
 def fastest(rows: Sequence[TrialRow]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Of rows, the fastest first, the switches of the first that is proven with the same results,
+    """Of rows, the fastest first, the switches of the fastest that is proven with the same results,
     and of a faster one with others; () without."""
     proven = [row for row in rows if row.status == "faster"]
-    same = next((row.switches for row in proven if row.changes in _SAME), ())
-    top = next((row.switches for row in proven), ())
+    same = _fewest([row for row in proven if row.changes in _SAME])
+    top = _fewest(proven)
     return same, top if top != same else ()
+
+
+def _fewest(rows: Sequence[TrialRow]) -> tuple[str, ...]:
+    """The switches of the fastest row, or of one with fewer that is as fast."""
+    fast = [row for row in rows if (row.speedup or 0) * _WORTH >= (rows[0].speedup or 0)]
+    return min(fast, key=lambda row: len(row.switches)).switches if fast else ()
 
 
 def _unchanged(evidence: Evidence) -> Unchanged:

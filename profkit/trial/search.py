@@ -29,6 +29,7 @@ _FLOOR = 0.5  # chosen: standard deviations of unchanged runs in which a differe
 _MOST_PAIRS = 8  # chosen: an effect that eight pairs don't show is smaller than others' noise
 _EARLY_PAIRS = 4  # chosen: the same, before others have been tried
 _LAST_PAIRS = 20  # the same, of what is proven with the time that is left
+_COMBINED = 2  # chosen: combinations by switch for which a verdict that is reached has to hold
 _PROMISING = 1.02  # chosen: a gain in a single pair that is worth more runs
 _STEP = 0.01  # chosen: what a further switch has to add in a single pair
 _SPREADS = 3.0  # chosen: standard deviations of unchanged runs that it has to add at least
@@ -38,6 +39,7 @@ _FIRST = 90.0  # s until a clear gain should be proven, chosen: as long as peopl
 _REMAINING = 5  # runs until then: two more pairs, and the one that would come before them
 _ELSEWHERE = 0.2  # chosen: of its typical gain, where it helps against another limit
 _AGAIN = 0.3  # chosen: the same, where another of its group has gained
+_ONCE_MORE = 0.5  # chosen: the same, where it has been tried without what gains by now
 _LIKELY = 1.04  # chosen: a typical gain that is looked for before gains are put together
 _WHOLE = 1.5  # chosen: a whole run in those ended early, or its rest in that of the first run
 _END = 0.2  # of the budget, chosen: an unchanged run to its end, and as much for what gains
@@ -46,7 +48,10 @@ _SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
 _SLOW = 3.0  # chosen: runs of the best so far, which are made before one that takes longer
 _COMPILING = 1.25  # chosen: by which a half of a run that compiles is slower than the other
 _CACHED = 0.3  # chosen: of what compiling takes, with its cache
-_LOOKS = 2  # runs that have to show it: of ten switches that do nothing one seems to add in a run
+_NEARBY = 3  # runs that one is compared to, chosen: a host's speed drifts within minutes
+_LOOKS, _MOST_LOOKS = 2, 4  # runs that show it, chosen: of ten switches that do nothing one seems
+# to add in a run
+_MAYBE = 0.7  # chosen: standard errors of a gain that is worth another run
 _NOISE = 1.5  # chosen: standard deviations of a mean, below which others are tried first
 _NEAR = 0.95  # chosen: a switch that costs less alone may gain with others
 _LEVELS: tuple[Changes, ...] = ("precision", "random")
@@ -75,6 +80,7 @@ class Evidence:
     combinations: list[Combination] = field(default_factory=list)
     skipped: dict[Switch, str] = field(default_factory=dict)
     left: list[Switch] = field(default_factory=list)
+    slower: set[Combination] = field(default_factory=set)  # than without a switch, or failed
     interrupted: bool = False
     endless: float = 0.0
 
@@ -153,6 +159,38 @@ class Evidence:
         """The factor from which on a single pair shows a difference."""
         return 1 + max(_STEP, _SPREADS * self.spread)
 
+    def is_faster(self, together: Combination, current: Combination) -> bool | None:
+        """Whether a combination is faster than another, by runs next to each other, as far as these
+        show it; None where more would."""
+        places, before = self._places(together), self._places(current)
+        times = [math.log(self.runs[place].mean) for place in before]
+        scatter = self.spread
+        if len(times) >= THRESHOLDS.blocks:  # of which few may scatter less by chance
+            scatter = max(statistics.stdev(times), scatter / math.sqrt(len(times) - 1))
+        gains = []
+        for place in places:
+            near = sorted(range(len(before)), key=lambda each: abs(before[each] - place))[:_NEARBY]
+            own = math.log(self.runs[place].mean)
+            gains.append(statistics.mean(times[each] for each in near) - own)
+        if not gains:
+            return False
+        looks, gain = len(gains), statistics.mean(gains)
+        error = scatter * math.sqrt(1 / looks + 1 / min(len(before), _NEARBY))
+        if looks >= _LOOKS and gain > max(_STEP, _SPREADS * error):
+            return True
+        is_open = looks < _MOST_LOOKS and gain > max(_STEP, _MAYBE * error)
+        return None if is_open else False
+
+    def share(self, switch: Switch) -> float:
+        """The largest speedup by a switch, alone or added to others; 0 where it is unknown."""
+        known = {frozenset(each): each for each in self.combinations}
+        shares = [self.speedup((switch,))]
+        for names, combination in known.items():
+            rest = names - {switch}
+            if rest != names and rest in known and self.speedup(known[rest]):
+                shares.append(self.speedup(combination) / self.speedup(known[rest]))
+        return max(shares)
+
     def failure(self, combination: Combination) -> str:
         """Why the last run of a combination says nothing, "" where it does."""
         runs = self.of(combination)
@@ -198,6 +236,7 @@ class _Search:
     evidence: Evidence
     first: Sequence[str] = ()
     candidates: int = 0
+    base: Combination = ()  # what is proven to gain, with what gains on top of it
 
     def __post_init__(self) -> None:
         self.start = self.clock()
@@ -239,13 +278,30 @@ class _Search:
             return self.budget
         evidence = self.evidence
         promise = math.log(switch.typical)
-        if evidence.unchanged[0].limit not in switch.helps:
+        runs = evidence.of(self.base) if self.base else evidence.unchanged[:1]
+        if runs[-1].limit not in switch.helps:
             promise *= _ELSEWHERE
+        if self.base and evidence.of((switch,)):
+            promise *= _ONCE_MORE
         rivals = [each for (each, *more) in evidence.combinations if not more]
         rivals = [each for each in rivals if switch.group and each.group == switch.group]
         if any(gains(evidence, (each,), _CLEAR) for each in rivals if each is not switch):
             promise *= _AGAIN
         return promise
+
+    def trying(self, switch: Switch) -> Combination:
+        """A switch with the base, in place of its rival there."""
+        rest = [each for each in self.base if not (each.group and each.group == switch.group)]
+        return tuple(sorted((*rest, switch), key=lambda each: each.name))
+
+    def is_open(self, switch: Switch) -> bool:
+        """Whether a switch has not been tried with the base, and may gain there."""
+        evidence = self.evidence
+        trying, alone = self.trying(switch), evidence.speedup((switch,))
+        is_bad = evidence.of((switch,)) and not alone > _NEAR / evidence.step
+        is_tried = trying in evidence.combinations or switch in self.base
+        has_failed = any(switch in each and evidence.failure(each) for each in evidence.slower)
+        return not (is_tried or is_bad or has_failed or switch in evidence.skipped)
 
     def cost(self, combination: Combination) -> float:
         """Expected seconds of a run: what compiles takes its start, and less with its cache."""
@@ -302,15 +358,16 @@ class _Search:
     def fits(self, combination: Combination) -> bool:
         """Whether there is time to run a combination, and to prove what comes of it or the best
         so far."""
-        first = best(self.evidence, "precision")
-        run = self.cost(combination) + self.cost(())
-        return self.used(max(self.proof(combination), run + self.proof(first))) <= 1
+        run, before = self.cost(combination) + self.cost(()), self.cost(self.base)
+        proofs = sum(map(self.proof, self.worthy))
+        return self.used(max(self.proof(combination) + before, run + proofs)) <= 1
 
     def run(self, combination: Combination, *, perturb: Perturbation = "") -> Result:
-        """A run, after an unchanged one where the last two were changed."""
-        evidence = self.evidence
-        if combination and all(run.switches for run in evidence.runs[-2:]):
-            self.run(())
+        """A run, after one of the base where the last two were others."""
+        evidence, names = self.evidence, tuple(switch.name for switch in self.base)
+        is_far = all(run.switches != names for run in evidence.runs[-2:])
+        if is_far and combination not in ((), self.base):
+            self.run(self.base)
         self.tell(" + ".join(switch.name for switch in combination) or "unchanged")
         result = self.measure(combination, perturb=perturb)
         if self._is_compiling(combination, result) and self.used(result.seconds) < 1:
@@ -353,8 +410,8 @@ class _Search:
 
     def is_decided(self, combination: Combination) -> bool:
         """Whether a verdict on a combination holds among those that will be tried."""
-        comparison = self.evidence.comparison(combination)
-        count = max(self.candidates, len(self.evidence.combinations))
+        comparison = self.evidence.comparison(combination) if combination else None
+        count = max(_COMBINED * self.candidates, len(self.evidence.combinations))
         return comparison is not None and comparison.p_value * count < 1 - THRESHOLDS.level
 
 
@@ -401,11 +458,9 @@ def search(
         _screen(trial, likely, _SCREENING)
         _see_end(trial)
         _unite(trial, candidates)
-        for level in _LEVELS:
-            _extend(trial, candidates, level, is_moved=True)
         _screen(trial, candidates, _EXTENDING)
         _unite(trial, candidates)
-        for level in _LEVELS:
+        for level in reversed(_LEVELS):
             _extend(trial, candidates, level)
         _confirm(trial, candidates)
     except _Spent:
@@ -433,11 +488,23 @@ def _see_end(trial: _Search) -> None:
 def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
     """One run of each switch, those first that promise most for their time; a large gain is proven
     at once, a clear one before 90 s are over, and the best so far before what takes longer."""
-    evidence = trial.evidence
-    waiting = [each for each in candidates if (each,) not in evidence.combinations]
-    while waiting := [each for each in waiting if trial.used(trial.cost((each,))) <= share]:
-        switch = max(waiting, key=lambda each: trial.promise(each) / trial.cost((each,)))
-        waiting.remove(switch)
+    evidence, refused = trial.evidence, set[Combination]()
+    proven = best(evidence, "precision")
+    trial.base = proven if trial.is_decided(proven) else ()
+
+    def waiting() -> list[Switch]:
+        rows = [each for each in candidates if trial.is_open(each)]
+        rows = [each for each in rows if trial.trying(each) not in refused]
+        return [each for each in rows if trial.used(trial.cost(trial.trying(each))) <= share]
+
+    while rows := waiting():
+        switch = max(rows, key=lambda each: trial.promise(each) / trial.cost(trial.trying(each)))
+        if trial.base:
+            together = trial.trying(switch)
+            refused.add(together)
+            trial.base = _added_to(trial, trial.base, switch, together)
+            continue
+        refused.add((switch,))
         seconds = trial.clock() - trial.start + _REMAINING * trial.cost(())
         first = best(evidence, "precision")
         is_large = evidence.speedup(first) > _LARGE
@@ -445,12 +512,13 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
         is_late = (seconds > _FIRST or is_large) and not has_proof
         alone = (switch,)
         is_slow = trial.cost(alone) > _SLOW * trial.cost(first)
-        is_last = not trial.fits(alone)
+        is_last = not any(trial.fits((each,)) for each in rows)
         is_due = is_late or is_slow or is_last
         if is_due and evidence.speedup(first) > _CLEAR and _is_clean(trial, first):
             trial.prove(first, *((1.0, _LAST_PAIRS) if is_last else (_EXTENDING, _EARLY_PAIRS)))
             if not is_last and trial.is_decided(first):
-                _extend(trial, candidates, "precision", is_moved=True)
+                trial.base = first
+                continue
         is_only = not evidence.combinations and trial.used(trial.cost(alone)) <= 1
         if not (trial.fits(alone) or is_only):  # its gain may leave time to prove it
             continue
@@ -498,6 +566,7 @@ def best(evidence: Evidence, level: Changes) -> Combination:
         for combination in evidence.combinations
         if _ORDER.index(declared(combination)) <= _ORDER.index(level)
         and gains(evidence, combination)
+        and combination not in evidence.slower
         and not evidence.skipped.keys() & set(combination)
     ]
     gained = {combination: evidence.speedup(combination) for combination in rows}
@@ -512,7 +581,7 @@ def _ranked(
     """Switches that change no more than `level`, fastest first, without those that were no use; of
     those that help against a `limit` also what was not tried."""
     allowed, least = _ORDER.index(level), _NEAR / evidence.step
-    alone = {switch: evidence.speedup((switch,)) for switch in candidates}
+    alone = {switch: evidence.share(switch) for switch in candidates}
     return [
         switch
         for switch in sorted(candidates, key=lambda each: -alone[each])
@@ -529,10 +598,10 @@ def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
     evidence = trial.evidence
     for level in _LEVELS:
         ranked = _ranked(evidence, candidates, level)
-        gaining = [each for each in ranked if gains(evidence, (each,), evidence.step)]
+        gaining = [each for each in ranked if evidence.share(each) > evidence.step]
         for several in ([each for each in gaining if not each.start], gaining):
             union: Combination = ()
-            for switch in dict.fromkeys([*several, *best(evidence, level)]):
+            for switch in [*several, *best(evidence, level)]:
                 union = _added(union, switch) or union
             is_new = len(union) > 1 and union not in evidence.combinations
             if is_new and trial.fits(union):
@@ -542,43 +611,49 @@ def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
             trial.prove(chosen)
 
 
-def _extend(
-    trial: _Search, candidates: Sequence[Switch], level: Changes, *, is_moved: bool = False
-) -> None:
+def _extend(trial: _Search, candidates: Sequence[Switch], level: Changes) -> None:
     """Add switches to the best ones, one after the other, while they gain: first those that help
-    against what limits these, where that is not what limits the program; `is_moved`: only those."""
+    against what limits these, where that is not what limits the program."""
     evidence = trial.evidence
-    current = best(evidence, level)
+    current = trial.base = best(evidence, level)
     limit = evidence.of(current)[-1].limit
     limit = "" if limit == evidence.unchanged[0].limit else limit
     ranked = _ranked(evidence, candidates, level, limit)
     helping = [each for each in ranked if limit in each.helps]
-    for switch in helping if is_moved else dict.fromkeys([*helping, *ranked]):
-        together = _added(current, switch) if current and switch not in current else None
+    for switch in dict.fromkeys([*helping, *ranked]):
+        together = _added(current, switch)
         if together is None or together in evidence.combinations:
             continue
-        for _ in range(_LOOKS):
-            if not trial.fits(together):
-                break
-            result = trial.run(together)
-            is_sound = not result.failure and not _is_idle(trial, switch, result)
-            faster = evidence.speedup(together) > evidence.step * evidence.speedup(current)
-            if not (is_sound and faster and _is_clean(trial, together)):
-                break
-        else:
-            current = together
+        current = trial.base = _added_to(trial, current, switch, together)
+
+
+def _added_to(
+    trial: _Search, current: Combination, switch: Switch, together: Combination
+) -> Combination:
+    """What the best so far becomes with another switch: `together`, if that is faster."""
+    is_faster = None
+    while is_faster is None and trial.fits(together):
+        result = trial.run(together)
+        is_sound = not result.failure and not _is_idle(trial, switch, result)
+        is_faster = is_sound and trial.evidence.is_faster(together, current)
+        if is_faster is not False and not _is_clean(trial, together):
+            return current
+    if not is_faster:
+        trial.evidence.slower.add(together)
+    return together if is_faster else current
 
 
 def _added(combination: Combination, switch: Switch) -> Combination | None:
-    """The combination with another switch; None where one of its group is in it."""
-    if switch.group and switch.group in {other.group for other in combination}:
+    """The combination with another switch; None where it, or one of its group, is in it."""
+    is_rival = bool(switch.group) and switch.group in {other.group for other in combination}
+    if is_rival or switch in combination:
         return None
     return tuple(sorted((*combination, switch), key=lambda each: each.name))
 
 
 def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
     """Pairs of the best combinations, then of single switches, as long as there is time."""
-    evidence = trial.evidence
+    evidence, trial.base = trial.evidence, ()
     if len(evidence.unchanged) < FEWEST and trial.used(trial.cost(())) < 1:
         trial.run(())
     if evidence.combinations:

@@ -3,9 +3,10 @@
     python -m tests.trial.hand_measured [--budget 115 300 600] [--seeds 5]
 
 A row of the table: the program, its half (the search was made for what is "seen"), what limits it,
-how far two processes of it differ, what it has, its best combination of switches and each switch
+how far two processes of it differ, what it has, its best combinations of switches and each switch
 alone, all measured on an H100 without profkit. Where a combination was not measured, gains of one
-cause count once.
+cause count once. In what is "masked" or "hidden" (held out) one limit hides what removes the next;
+combinations of these are estimates, by runs of similar programs.
 """
 
 import argparse
@@ -36,6 +37,7 @@ _ONCE = (  # of each row, the largest gain counts, others little
     {"sdpa-flash", "sdpa-efficient", "sdpa-cudnn", "compile"},
     {"fused-optimizer", "foreach-optimizer"},
 )
+_BESIDE = {name for name, switch in _SWITCHES.items() if switch.changes in ("nothing", "random")}
 _AGAIN = 0.1
 CLEAR = 1.03  # of a part of the best combination, below which others give its gain
 
@@ -69,13 +71,14 @@ class HandMeasured:
         if self.no_gain:
             return 1.0
         logs = {name: math.log(self.gains[name]) for name in names}
-        for together, gain in self.best.items():
-            if together <= set(names):
-                shares = [math.log(gain), *(_AGAIN * logs[name] for name in set(names) - together)]
-                return math.exp(sum(shares))
+        known = [together for together in self.best if together <= set(names)]
+        if known:
+            together = max(known, key=self.best.__getitem__)
+            rest = (_AGAIN * logs[name] for name in set(names) - together)
+            return self.best[together] * math.exp(sum(rest))
         for row in _ONCE:
-            known = sorted((logs[name], name) for name in row & logs.keys() if logs[name] > 0)
-            for log, name in known[:-1]:
+            gaining = sorted((logs[name], name) for name in row & logs.keys() if logs[name] > 0)
+            for log, name in gaining[:-1]:
                 logs[name] = log * _AGAIN
         return math.exp(sum(logs.values()))
 
@@ -95,7 +98,9 @@ class HandMeasured:
         is_first = not self.runs
         seconds = max(FIRST, self.start) if is_first else self.start
         if any(switch.start for switch in switches):
-            is_cached = names in [run for _, run in self.runs]
+            others = {name for name in names if _SWITCHES[name].changes in ("nothing", "random")}
+            computing = set(names) - others | {name for name in others if _SWITCHES[name].start}
+            is_cached = any(computing <= set(run) <= computing | _BESIDE for _, run in self.runs)
             is_tuned = "compile-max-autotune" in names
             seconds += CACHED if is_cached else AUTOTUNING if is_tuned else COMPILING
         if any(switch.environment for switch in switches):
@@ -140,10 +145,15 @@ def programs(
             features |= {"torch", "module", "float32", kind}
         if name == "lstm_lm":
             features |= {"single-tensor-optimizer"}
-        together, _, gain = best.partition("=")
         measured = dict(each.split("=") for each in alone)
-        parts = [key for key in together.split("+") if float(measured.get(key, 0)) > CLEAR]
-        known = {frozenset(parts): float(gain)} if len(parts) > 1 else {}
+        known = {}
+        for row in filter("-".__ne__, best.split(";")):
+            together, _, gain = row.partition("=")
+            parts = together.split("+")
+            if half in {"seen", "held"}:
+                parts = [key for key in parts if float(measured.get(key, 0)) > CLEAR]
+            if len(parts) > 1:
+                known[frozenset(parts)] = float(gain)
         gains = {
             key: float(value)
             for key, value in measured.items()
@@ -182,7 +192,7 @@ def main() -> None:
     parser.add_argument("--unchanged", type=int, default=15, help="seeds of programs without gains")
     options = parser.parse_args()
     for budget in options.budget:
-        score: dict[str, list[bool]] = {"seen": [], "held": []}
+        score: dict[str, list[bool]] = {"seen": [], "held": [], "masked": [], "hidden": []}
         missed = Counter[str]()
         for seed in range(options.seeds):
             for program in programs(seed, options.start, options.spread):

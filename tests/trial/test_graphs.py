@@ -11,6 +11,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.utils._pytree import tree_map  # noqa: E402
+
 from profkit.trial.switches import graphs  # noqa: E402
 from tests.trial.graph_stand_in import (  # noqa: E402
     StandInGraph,
@@ -90,7 +92,7 @@ def switched_on() -> SimpleNamespace:
     """The program, as the switch has changed it."""
     program = SimpleNamespace(
         torch=torch, wrappers=[], on_step=[], has_applied=[], is_inside=lambda: False,
-        is_inference=lambda _: False, copied=lambda output: output.clone(),
+        is_inference=lambda _: False, copied=lambda output: tree_map(torch.clone, output),
     )  # fmt: skip
     program.applied = program.has_applied.append
     graphs.cuda_graph(program)
@@ -281,6 +283,28 @@ def test_autocast_casts_in_each_replay() -> None:
         assert torch.equal(output, without)
         with torch.no_grad():
             net.weight += 1
+
+
+def test_states_that_autocast_returns_are_inputs_of_the_same_graph(
+    made: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Cell(torch.nn.Linear):  # type: ignore[misc, name-defined]
+        def forward(self, data: Any, state: Any) -> Any:
+            output = super().forward(data + state)
+            return output, output
+
+    asked = torch.is_autocast_enabled
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda kind=DEVICE: asked(kind))
+    cell, data = Cell(4, 4).to(DEVICE).eval(), torch.randn(2, 4, device=DEVICE)
+    call = switched_on().wrappers[0](cell, cell._call_impl)
+    state = without = torch.zeros(2, 4, device=DEVICE)
+    for _ in range(4):
+        with torch.no_grad(), torch.autocast(DEVICE, torch.bfloat16):
+            state, without = call(data, state)[1], cell(data, without)[1]
+        assert state.dtype == torch.bfloat16
+        assert torch.equal(state, without)
+    assert len(made) == 1
+    assert made[0].replays == 4
 
 
 @pytest.mark.filterwarnings("ignore")  # torch's own

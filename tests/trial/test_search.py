@@ -67,8 +67,10 @@ def test_precision_that_ruins_results_is_refused() -> None:
 def test_a_failure_is_a_row_with_its_reason() -> None:
     program = SimulatedProgram(gains={"tf32": 1.2}, failing={"compile": "Unsupported: break"})
     trial = program.trial()
-    assert row(trial, "compile").status == "failed"
-    assert row(trial, "compile").reason == "Unsupported: break"
+    (failed,) = (each for each in trial.rows if each.status == "failed")
+    assert "compile" in failed.switches
+    assert failed.reason == "Unsupported: break"
+    assert sum("compile" in names for names in program.names) == 1
     assert trial.lower == ("tf32",)
 
 
@@ -136,8 +138,8 @@ def test_unseeded_losses_are_held_to_their_own_spread() -> None:
 
 
 def test_programs_gain_what_was_measured_by_hand() -> None:
-    """Ninety percent of the gain in four of five programs, held out or not, in 280 s."""
-    tried = [(each, each.trial(280.0)) for each in hand_measured.programs()]
+    """Ninety percent of the gain in four of five programs, held out or not, in 360 s."""
+    tried = [(each, each.trial(360.0)) for each in hand_measured.programs()]
     missed = [each.name for each, trial in tried if not hand_measured.is_enough(each, trial)]
     assert len(missed) <= len(tried) / 5, missed
     first = [proven_by(each, trial) for each, trial in tried if found(each, trial) > 1.2]
@@ -176,7 +178,7 @@ def test_what_limits_a_faster_program_is_tried_with_it() -> None:
     assert len(program.names[:together]) < len(program.names) / 2
 
 
-@pytest.mark.parametrize(("budget", "is_begun"), [(330.0, False), (400.0, True)])
+@pytest.mark.parametrize(("budget", "is_begun"), [(300.0, False), (320.0, True)])
 def test_compiling_and_a_process_of_its_own_are_both_expected(
     budget: float, is_begun: bool
 ) -> None:

@@ -195,6 +195,7 @@ class _Graphs:
         self.graphs: dict[Any, Any] = {}
         self.own: dict[Any, int] = {}
         self.has_run = self.is_waiting = False
+        self.narrow = self.torch.bfloat16, self.torch.float16
         self.newest: Any = None
         program.on_step.append(lambda: setattr(self, "is_waiting", False))
 
@@ -213,6 +214,9 @@ class _Graphs:
         )
         modes = is_training, self.module.training, torch.is_autocast_enabled()
         key = (*map(self._key, leaves), *modes)
+        if torch.is_autocast_enabled() and key not in self.graphs:
+            wide = (*map(self._wide, key),)
+            key = wide if wide in self.graphs else key
         if key not in self.graphs:
             # A backward pass of before, which `loss` still holds, ties gradients to its stream.
             parameters = list(self.module.parameters())
@@ -238,6 +242,12 @@ class _Graphs:
         if self.torch.is_tensor(leaf):
             return leaf.shape, leaf.dtype, leaf.stride(), leaf.requires_grad
         return leaf if isinstance(leaf, (bool, int, float, str, type(None))) else id(leaf)
+
+    def _wide(self, key: Any) -> Any:
+        """The key of the same numbers in full precision for those of 16 bits, in which autocast
+        returns states that are the next inputs; what is differentiated stays as it is."""
+        is_narrow = isinstance(key, tuple) and key[1] in self.narrow and not key[3]
+        return (key[0], self.torch.float32, *key[2:]) if is_narrow else key
 
     def _captured(self, function: Any, tensors: Any) -> Any:
         torch = self.torch
