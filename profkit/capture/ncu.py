@@ -1,6 +1,7 @@
 """Runs Nsight Compute: its command line, its progress, and its error messages."""
 
 import re
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from profkit.capture.process import TimedOut, run
+from profkit.capture.process import TimedOut, follow, run, start
 from profkit.capture.program_environment import failure_remedy
 from profkit.capture.sets import (
     AUTO,
@@ -34,6 +35,7 @@ _REFUSED_CALL = re.compile(r"Unsupported API during capture \((\w+)\)")
 _OWN = re.compile(r"==(?:ERROR|WARNING)==[^\n]*")
 _MAY_COMPRESS = (2026, 1)  # ncu 2025.3 does not
 _HELP = 30.0  # seconds, chosen: it takes one
+_CONNECTIONS = 8  # ports, chosen: a program that is attached to has one process with GPU work
 _MOST_LINES = 1000  # chosen: bounds the memory for messages
 _LONGEST_LINE = 1 << 14  # characters, chosen: above any line of ncu's own
 
@@ -55,7 +57,7 @@ class NcuOptions:
     them. With `invocations` only those of each function that `kernel` matches are profiled, counted
     from 1. `device` is the only GPU whose kernels are profiled; `kill` ends the program after
     `launch_count` launches. So many `ranks_in_lockstep` replay their launches together, which
-    collectives need (ncu 2026.1).
+    collectives need (ncu 2026.1). With `port` ncu attaches to a program that waits there.
     """
 
     sections: str = "full"
@@ -77,6 +79,7 @@ class NcuOptions:
     device: int | None = None
     kill: bool = False
     ranks_in_lockstep: int | None = None
+    port: int | None = None
 
     @property
     def by_kernel(self) -> bool:
@@ -98,7 +101,14 @@ class Progress(Struct, frozen=True):
 
 
 def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str]) -> list[str]:
-    """The ncu command line; raises UsageError for a set that is neither a name nor a file."""
+    """The ncu command line; raises UsageError for a set that is neither a name nor a file.
+
+    One that attaches has no program, nor what belongs to the one that launches it.
+    """
+    if options.port:
+        at = ["--mode", "attach", "--hostname", "127.0.0.1", *_ports(options.port)]
+    else:
+        at = ["--nvtx", "--target-processes", options.target_processes]
     kernel, ranks = options.kernel, options.ranks_in_lockstep
     numbered = "|".join(map(str, options.invocations))
     source = "yes" if options.import_source else "no"
@@ -110,7 +120,6 @@ def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str
         # ncu before 2023.1 does not know the option
         "--graph-profiling": "graph" if options.graph_profiling == "graph" else None,
         "--import-source": None if options.in_range else source,
-        "--target-processes": options.target_processes,
         "--profile-from-start": None if options.in_range or options.profile_from_start else "off",
         "--kernel-name-base": "demangled" if kernel else None,
         "--kernel-id": f"::regex:{kernel}:^({numbered})$" if kernel and numbered else None,
@@ -124,8 +133,20 @@ def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str
         "--nvtx-include": f"{options.nvtx.rstrip('/')}/" if options.nvtx else None,
     }
     pairs = [(option, str(word)) for option, word in words.items() if word is not None]
-    flags = ["--force-overwrite", "--nvtx", *(["--lockstep-kernel-launch"] if ranks else [])]
-    return [tool.path, *flags, *collected(options), *chain.from_iterable(pairs), *program]
+    flags = ["--force-overwrite", *at, *(["--lockstep-kernel-launch"] if ranks else [])]
+    target = () if options.port else program
+    return [tool.path, *flags, *collected(options), *chain.from_iterable(pairs), *target]
+
+
+def launching(tool: Tool, options: NcuOptions, port: int, program: Sequence[str]) -> list[str]:
+    """The ncu command line that starts a program, and makes it wait at the port when it begins to
+    use the GPU. That its end is another's business needs no error."""
+    words = ["--nvtx", "--target-processes", options.target_processes, "--check-exit-code", "no"]
+    return [tool.path, "--mode", "launch", *_ports(port), *words, *program]
+
+
+def _ports(first: int) -> list[str]:
+    return ["--port", str(first), "--max-connections", str(_CONNECTIONS)]
 
 
 def collected(options: NcuOptions) -> list[str]:
@@ -183,21 +204,18 @@ def profile(
     timeout: float | None,
     on_progress: Callable[[Progress], None] | None = None,
     watchdog: Watchdog | None = None,
+    begin: Callable[[Sequence[str]], subprocess.Popen[bytes]] | None = None,
 ) -> tuple[str, ...]:
-    """Run an ncu command line; the errors that ncu printed although it wrote a report.
+    """Run an ncu command line; the errors that ncu printed although it wrote a report. `begin` is
+    what starts it, where it is not started by itself.
 
     Raises the error of `diagnose` for a failed run, TargetFailed past `timeout` seconds, and
     Stalled where the `watchdog` ended it: the report may hold what was recorded until then.
     """
     follower = _Follower(on_progress)
     try:
-        finished = run(
-            words,
-            environment=environment,
-            timeout=timeout,
-            on_text=follower.feed,
-            watchdog=watchdog,
-        )
+        supervisor = begin(words) if begin else start(words, environment)
+        finished = follow(supervisor, timeout=timeout, on_text=follower.feed, watchdog=watchdog)
     except TimedOut as error:
         last = follower.last
         place = f"at kernel {last.kernels}, {last.name}" if last.kernels else "before any kernel"

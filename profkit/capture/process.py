@@ -59,8 +59,19 @@ def run(
     Stalled where the `watchdog` finds no progress, and EnvironmentProblem where the command can't
     be started. A command that stalled is interrupted first, so that it can save what it has.
     """
-    started = time.monotonic()
     supervisor = start(command, environment, folder)
+    return follow(supervisor, timeout=timeout, on_text=on_text, watchdog=watchdog)
+
+
+def follow(
+    supervisor: subprocess.Popen[bytes],
+    *,
+    timeout: float | None = None,
+    on_text: Callable[[str], None] | None = None,
+    watchdog: Watchdog | None = None,
+) -> Finished:
+    """As `run`, of a command that was started: its time begins here."""
+    started = time.monotonic()
     chunks: queue.Queue[str | None] = queue.Queue()
     reader = threading.Thread(target=_pump, args=(supervisor, chunks), daemon=True)
     reader.start()

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,6 +48,7 @@ from profkit.page.application import application_section, page_without_report
 from profkit.page.data import RunParts
 from profkit.page.page import page_html
 from profkit.recording.application_plan import PLAN, ApplicationPlan, save_plan
+from profkit.recording.early import EarlyProgram, early_program
 from profkit.recording.launch_filter import LaunchFilter, Search, own_device
 from profkit.recording.recording import Profiling, Recorded, Tell, refuse_nonsense, required
 from profkit.recording.selection import cost, passes
@@ -130,11 +131,16 @@ class _Application(Profiling):
     _finished: Collection[str] = ()  # recordings of a run that goes on
     _early = 0  # warnings before ncu: those that stay true when ncu goes on
     _is_run = False
+    _waiting: EarlyProgram | None = None
 
     def application(self, resumed: Path | None) -> ApplicationOutcome:
         plan = self.plan
         self._began = time.monotonic()
-        with self.draft(resumed and resumed.absolute()) as self._run, self._remedied():
+        with (
+            self.draft(resumed and resumed.absolute()) as self._run,
+            self._remedied(),
+            self._started_early(resumed) as self._waiting,
+        ):
             if resumed:
                 self._go_on()
             events, nodes = self._timelines()
@@ -413,7 +419,7 @@ class _Application(Profiling):
             self._keep("ncu")
             if selection is None:
                 break
-            report, failure = self._replayed(report, selection, program)
+            report, failure = self._replayed_early(report, selection, program)
             if failure is not None and not isinstance(failure, NothingProfiled):
                 break
         if isinstance(failure, NothingProfiled) and report is not None:
@@ -470,8 +476,31 @@ class _Application(Profiling):
         seconds = program.seconds + self._seconds(selection)
         return self.plan.budget is not None or share >= _WORTH_A_SECOND * seconds
 
-    def _replayed(
+    def _started_early(self, resumed: Path | None) -> AbstractContextManager[EarlyProgram | None]:
+        """The program that is started for ncu while it is recorded, where it may be."""
+        if resumed or self.plan.collectives:
+            return nullcontext()
+        return early_program(self.tool, self.options(), self.program(), self.environment)
+
+    def _replayed_early(
         self, earlier: Report | None, selection: LaunchFilter, program: _Program
+    ) -> tuple[Report | None, ProfkitError | None]:
+        """As `_replayed`, of the program that was started early where that succeeds."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            with closing(waiting):
+                if waiting.is_held and program.processes == 1:
+                    report, failure = self._replayed(earlier, selection, program, waiting)
+                    if report is not earlier or isinstance(failure, CountersRefused | _OutOfTime):
+                        return report, failure
+        return self._replayed(earlier, selection, program)
+
+    def _replayed(
+        self,
+        earlier: Report | None,
+        selection: LaunchFilter,
+        program: _Program,
+        waiting: EarlyProgram | None = None,
     ) -> tuple[Report | None, ProfkitError | None]:
         """ncu's report, joined to an earlier one, and why it is not whole: of a run that was ended
         what can be read."""
@@ -486,6 +515,7 @@ class _Application(Profiling):
             device=device,
             kill=program.processes == 1,
             ranks_in_lockstep=len(program.steps) if plan.collectives else None,
+            port=waiting.port if waiting else None,
         )
         silent = plan.patience + _SLOWER * program.seconds
         watchdog = Watchdog(idle=plan.patience, silent=silent, limit=self._left())
@@ -493,7 +523,8 @@ class _Application(Profiling):
         with tempfile.TemporaryDirectory(prefix=f"{PARTIAL}ncu-", dir=self.folder) as temporary:
             name = f"{Path(temporary).name}/{plan.name}.ncu-rep"
             try:
-                self.record(name, options, selection.launches, "ncu", watchdog)
+                begin = waiting.attach if waiting else None
+                self.record(name, options, selection.launches, "ncu", watchdog, begin)
             except Stalled as stalled:
                 kind = _OutOfTime if stalled.late else TargetFailed
                 failure = kind(f"ncu was ended: {stalled}", _remedy(stalled))

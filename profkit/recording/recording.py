@@ -8,6 +8,7 @@ import os
 import platform
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -475,8 +476,10 @@ class Profiling:
         launches: int | None,
         stage: str = "ncu",
         watchdog: Watchdog | None = None,
+        begin: Callable[[Sequence[str]], subprocess.Popen[bytes]] | None = None,
     ) -> Path:
-        """Record the program with ncu; the report's path, which may have another ending."""
+        """Record the program with ncu, which `begin` starts; the report's path, which may have
+        another ending."""
         report = self.folder / name
         if self.plan.compress and ncu.can_compress(self.tool, self.environment):
             report = report.with_suffix(PACKED)
@@ -496,6 +499,7 @@ class Profiling:
                 timeout=self.plan.timeout,
                 on_progress=show,
                 watchdog=watchdog,
+                begin=begin,
             )
         if errors:
             self.warn_of("ncu reported an error", errors[-1][:300])

@@ -44,3 +44,11 @@ def module_ranges_hooks() -> tuple[Hook, ...]:
     """Hooks that put NVTX ranges around the modules of a torch program, by MODULE_CALLS."""
     path = Path(__file__).with_name("module_ranges.py")
     return Hook("torch", path), Hook("torch._dynamo.eval_frame", path)
+
+
+def held(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The environment in which a Python program is held before its first effect, until there is a
+    file `go` in the folder; the program makes a file `held` there."""
+    path = Path(__file__).with_name("hold.py")
+    hooks = Hook("sys", path), Hook("torch", path)
+    return {**injected(environment, hooks, folder / "log"), "PROFKIT_HOLD": str(folder)}
