@@ -21,6 +21,10 @@ pathlib.Path(sys.argv[1]).read_bytes()
 open(os.devnull, "w").close()
 ctypes.util.find_library("m")
 assert tempfile.gettempdir()
+with tempfile.TemporaryDirectory() as own:
+    os.mkdir(own + "/inside")
+    pathlib.Path(own, "inside", "note").write_text("")
+    os.link(own + "/inside/note", own + "/note", follow_symlinks=False)
 pathlib.Path(sys.argv[1]).parent.mkdir(exist_ok=True)
 sys.stdout.write("read\\n")
 sys.stdout.flush()
@@ -59,6 +63,7 @@ def start(work: Path, effect: str) -> subprocess.Popen[str]:
         "open('made', 'w')",
         "os.open('made', os.O_CREAT)",
         "os.mkdir('made')",
+        "d = tempfile.mkdtemp(); open(d + '/made', 'w').close(); os.link(d + '/made', 'made')",
         "subprocess.run(['touch', 'made'])",
         "os.system('touch made')",
         "os.fork() or (open('made', 'w'), os._exit(0)); os.wait()",

@@ -32,6 +32,8 @@ _NAMES = """
 _EFFECTS = frozenset(_NAMES.split())
 _READING = (["/sbin/ldconfig", "-p"], ["uname", "-p"])
 """Commands without an effect that the standard library runs, for imports of torch too."""
+_TEMPORARY = "tempfile.mkdtemp", "tempfile.mkstemp"
+_OF_FILES = "open", "os.link", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree"
 _PROBE = "_get_default_tempdir"
 """What tries which folder is for temporary files, by one that it removes."""
 _STARTUP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "startup")
@@ -47,10 +49,23 @@ def _is_harmless(event: str, path: Any = None, words: Any = 0, flags: Any = 0, *
     return event == "os.mkdir" and os.path.isdir(path)
 
 
+def _paths(arguments: tuple[Any, ...]) -> list[str]:
+    """The files that an event names, by its last argument beside an open folder."""
+    at = arguments[-1]
+    try:
+        is_beside = type(at) is int and at >= 0
+        folder = os.readlink(f"/proc/self/fd/{at}") if is_beside else os.getcwd()
+    except OSError:
+        return []
+    names = [each for each in arguments if isinstance(each, (str, bytes, os.PathLike))]
+    return [os.path.normpath(os.path.join(folder, os.fsdecode(name))) for name in names]
+
+
 class _Hold:
     def __init__(self, folder: str) -> None:
         self._go = os.path.join(folder, "go")
         self._is_over = False
+        self._temporary: list[str] = []
         self._writes_none, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         with open(os.path.join(folder, "held"), "w", encoding="ascii") as held:
             held.write(str(os.getpid()))
@@ -62,11 +77,24 @@ class _Hold:
         caller = sys._getframe().f_back
         if caller is not None and caller.f_code.co_name == _PROBE:
             return
-        while not _is_harmless(event, *arguments):
+        while not (_is_harmless(event, *arguments) or self._is_own(event, arguments)):
             if os.path.exists(self._go):
                 self._end()
                 return
             time.sleep(_PERIOD)
+
+    def _is_own(self, event: str, arguments: tuple[Any, ...]) -> bool:
+        """Whether an event is of temporary files, which no other process has."""
+        if event in _TEMPORARY:
+            self._temporary.append(os.fsdecode(arguments[0]))
+            return True
+        if event not in _OF_FILES:
+            return False
+        paths = _paths(arguments[:1] if event == "open" else arguments)
+        return bool(paths) and all(
+            any(path == own or path.startswith(own + os.sep) for own in self._temporary)
+            for path in paths
+        )
 
     def _end(self) -> None:
         if not self._is_over:

@@ -270,8 +270,10 @@ class _Graphs:
 
     def _waits(self, function: Any, samples: Any) -> bool:
         """Whether a function waits for the device, to read a number or a size: what does can't be
-        captured, and a capture that fails leaves the device unusable."""
+        captured, and a capture that fails leaves the device unusable. A first call may wait for
+        what it makes once, as the state of a recurrent module's dropout."""
         cuda = self.torch.cuda
+        function(*samples)
         before = cuda.get_sync_debug_mode()
         cuda.set_sync_debug_mode("error")
         try:
