@@ -23,7 +23,7 @@ ctypes.util.find_library("m")
 assert tempfile.gettempdir()
 with tempfile.TemporaryDirectory() as own:
     os.mkdir(own + "/inside")
-    pathlib.Path(own, "inside", "note").write_text("")
+    pathlib.Path(own, "inside", "note").touch()
     os.link(own + "/inside/note", own + "/note", follow_symlinks=False)
 pathlib.Path(sys.argv[1]).parent.mkdir(exist_ok=True)
 sys.stdout.write("read\\n")

@@ -33,7 +33,10 @@ _EFFECTS = frozenset(_NAMES.split())
 _READING = (["/sbin/ldconfig", "-p"], ["uname", "-p"])
 """Commands without an effect that the standard library runs, for imports of torch too."""
 _TEMPORARY = "tempfile.mkdtemp", "tempfile.mkstemp"
-_OF_FILES = "open", "os.link", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree"
+_OF_FILES = (
+    "open", "os.chmod", "os.link", "os.mkdir", "os.remove", "os.rmdir", "os.symlink", "os.utime",
+    "shutil.rmtree",
+)  # fmt: skip
 _PROBE = "_get_default_tempdir"
 """What tries which folder is for temporary files, by one that it removes."""
 _STARTUP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "startup")
@@ -90,7 +93,8 @@ class _Hold:
             return True
         if event not in _OF_FILES:
             return False
-        paths = _paths(arguments[:1] if event == "open" else arguments)
+        named = {"open": arguments[:1], "os.symlink": arguments[1:]}
+        paths = _paths(named.get(event, arguments))
         return bool(paths) and all(
             any(path == own or path.startswith(own + os.sep) for own in self._temporary)
             for path in paths

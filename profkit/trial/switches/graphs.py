@@ -214,9 +214,9 @@ class _Graphs:
         )
         modes = is_training, self.module.training, torch.is_autocast_enabled()
         key = (*map(self._key, leaves), *modes)
-        if torch.is_autocast_enabled() and key not in self.graphs:
-            wide = (*map(self._wide, key),)
-            key = wide if wide in self.graphs else key
+        wide = (*map(self._wide, key),)
+        if key not in self.graphs and wide in self.graphs:
+            key = wide
         if key not in self.graphs:
             # A backward pass of before, which `loss` still holds, ties gradients to its stream.
             parameters = list(self.module.parameters())
