@@ -486,47 +486,33 @@ def _see_end(trial: _Search) -> None:
 
 
 def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
-    """One run of each switch, those first that promise most for their time; a large gain is proven
-    at once, a clear one before 90 s are over, and the best so far before what takes longer."""
-    evidence, refused = trial.evidence, set[Combination]()
-    proven = best(evidence, "precision")
-    trial.base = proven if trial.is_decided(proven) else ()
-
-    def waiting() -> list[Switch]:
-        rows = [each for each in candidates if trial.is_open(each)]
-        rows = [each for each in rows if trial.trying(each) not in refused]
-        return [each for each in rows if trial.used(trial.cost(trial.trying(each))) <= share]
-
-    while rows := waiting():
+    """Each switch on top of what gains so far, those first that promise most for their time; a
+    large gain is proven at once, a clear one before 90 s are over, and before what takes longer."""
+    evidence, seen, proven = trial.evidence, set[Combination](), set[Combination]()
+    while rows := [
+        switch
+        for switch in candidates
+        if trial.is_open(switch)
+        and trial.trying(switch) not in seen
+        and trial.used(trial.cost(trial.trying(switch))) <= share
+    ]:
         switch = max(rows, key=lambda each: trial.promise(each) / trial.cost(trial.trying(each)))
-        if trial.base:
-            together = trial.trying(switch)
-            refused.add(together)
-            trial.base = _added_to(trial, trial.base, switch, together)
-            continue
-        refused.add((switch,))
+        together, base = trial.trying(switch), trial.base
         seconds = trial.clock() - trial.start + _REMAINING * trial.cost(())
-        first = best(evidence, "precision")
-        is_large = evidence.speedup(first) > _LARGE
+        is_large = evidence.speedup(base) > _LARGE
         has_proof = any(map(trial.is_decided, evidence.combinations))
         is_late = (seconds > _FIRST or is_large) and not has_proof
-        alone = (switch,)
-        is_slow = trial.cost(alone) > _SLOW * trial.cost(first)
-        is_last = not any(trial.fits((each,)) for each in rows)
-        is_due = is_late or is_slow or is_last
-        if is_due and evidence.speedup(first) > _CLEAR and _is_clean(trial, first):
-            trial.prove(first, *((1.0, _LAST_PAIRS) if is_last else (_EXTENDING, _EARLY_PAIRS)))
-            if not is_last and trial.is_decided(first):
-                trial.base = first
-                continue
-        is_only = not evidence.combinations and trial.used(trial.cost(alone)) <= 1
-        if not (trial.fits(alone) or is_only):  # its gain may leave time to prove it
+        is_slow = trial.cost(together) > _SLOW * trial.cost(base)
+        if (is_late or is_slow) and evidence.speedup(base) > _CLEAR and base not in proven:
+            proven.add(base)
+            trial.prove(base, _EXTENDING, _EARLY_PAIRS)
             continue
-        is_idle = _is_idle(trial, switch, trial.run(alone))
-        if not is_idle and evidence.speedup(alone) > _PROMISING:
-            if switch.changes == "random":
-                _perturb(trial, "random")
-            _is_clean(trial, alone)
+        seen.add(together)
+        is_only = not evidence.combinations and trial.used(trial.cost(together)) <= 1
+        if is_only and not trial.fits(together):  # its gain may leave time to prove it
+            trial.run(together)
+        else:
+            trial.base = _added_to(trial, base, switch, together)
 
 
 def _is_idle(trial: _Search, switch: Switch, result: Result) -> bool:
@@ -636,8 +622,11 @@ def _added_to(
         result = trial.run(together)
         is_sound = not result.failure and not _is_idle(trial, switch, result)
         is_faster = is_sound and trial.evidence.is_faster(together, current)
-        if is_faster is not False and not _is_clean(trial, together):
-            return current
+        if is_faster is not False:
+            if switch.changes == "random":
+                _perturb(trial, "random")
+            if not _is_clean(trial, together):
+                return current
     if not is_faster:
         trial.evidence.slower.add(together)
     return together if is_faster else current

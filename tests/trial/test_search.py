@@ -173,12 +173,12 @@ def test_what_limits_a_faster_program_is_tried_with_it() -> None:
     assert trial.lower == ("bf16", "loader-workers")
     best = row(trial, *trial.lower).comparison
     assert best is not None
-    assert best.low < 2.5 < best.high
+    assert 0.99 * best.low < 2.5 < best.high  # what is looked at again may have been lucky once
     together = program.names.index(("bf16", "loader-workers"))
     assert len(program.names[:together]) < len(program.names) / 2
 
 
-@pytest.mark.parametrize(("budget", "is_begun"), [(300.0, False), (320.0, True)])
+@pytest.mark.parametrize(("budget", "is_begun"), [(280.0, False), (300.0, True)])
 def test_compiling_and_a_process_of_its_own_are_both_expected(
     budget: float, is_begun: bool
 ) -> None:
