@@ -72,6 +72,7 @@ _RECORDING = ("nsys", "nsys by node")
 _ANALYSIS = 15.0  # s of the budget, chosen: reading, judging and writing take about 10
 _SLOWER = 3.0  # chosen: times that a program under ncu may take until its first picked launch
 _LEFT_OUT = "not profiled: no time within --budget"
+_HIDDEN = "not profiled: ncu passes over it beside the others"
 _TOO_LONG = "not profiled: ncu takes long, --budget TIME gives it more"
 _REPLAYS = 26.0  # s of ncu without a budget. Chosen: then a profile takes about a minute
 _WORTH_A_SECOND = 0.005  # of the step, chosen: 10% in 20 s, for which ncu is started again
@@ -404,8 +405,9 @@ class _Application(Profiling):
         report, failure = load(path) if path else None, None
         self._entries = tuple(entry(program.events, pick) for pick in picks)
         left_out: set[Pick] = set()
+        asked = set[Pick]()
         for is_repeated in (False, True):
-            self._settle(report, failure, [pick in left_out for pick in picks])
+            self._settle(report, failure)
             rest = [
                 pick
                 for pick, row in zip(picks, self._entries, strict=True)
@@ -419,6 +421,7 @@ class _Application(Profiling):
             self._keep("ncu")
             if selection is None:
                 break
+            asked.update(_of_groups(rest, selection))
             report, failure = self._replayed_early(report, selection, program)
             if failure is not None and not isinstance(failure, NothingProfiled):
                 break
@@ -428,7 +431,9 @@ class _Application(Profiling):
             self.warn(str(failure), failure.message)
         if left_out:
             self.warn(f"{plural(len(left_out), 'kernel')} {self._reason}")
-        self._settle(report, failure, [pick in left_out for pick in picks])
+        hidden = {pick: _HIDDEN for pick in picks if pick not in asked and report is not None}
+        reasons = {**hidden, **dict.fromkeys(left_out, self._reason)}
+        self._settle(report, failure, [reasons.get(pick, "") for pick in picks])
         return report, None if isinstance(failure, _OutOfTime) else failure
 
     @property
@@ -437,19 +442,19 @@ class _Application(Profiling):
         return _TOO_LONG if self.plan.budget is None else _LEFT_OUT
 
     def _settle(
-        self, report: Report | None, failure: ProfkitError | None, left_out: Sequence[bool]
+        self, report: Report | None, failure: ProfkitError | None, reasons: Sequence[str] = ()
     ) -> None:
-        """Write into the entries what a report has of the picks, or why it lacks them."""
+        """Write into the entries what a report has of the picks, or why it lacks them, by reasons
+        of their own where they have some."""
         rows = identified(self._entries, report.summary) if report else self._entries
         reason = f"not profiled: {failure.message}" if failure else "not profiled"
-        late = isinstance(failure, _OutOfTime)
+        if isinstance(failure, _OutOfTime):
+            reasons = [self._reason] * len(rows)
         self._entries = tuple(
             row
             if row.launch is not None
-            else structs.replace(
-                row, reason=self._reason if late or left else row.reason if report else reason
-            )
-            for row, left in zip(rows, left_out, strict=True)
+            else structs.replace(row, reason=own or (row.reason if report else reason))
+            for row, own in zip(rows, reasons or [""] * len(rows), strict=True)
         )
 
     def _fitting(
