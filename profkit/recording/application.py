@@ -72,7 +72,7 @@ _RECORDING = ("nsys", "nsys by node")
 _ANALYSIS = 15.0  # s of the budget, chosen: reading, judging and writing take about 10
 _SLOWER = 3.0  # chosen: times that a program under ncu may take until its first picked launch
 _LEFT_OUT = "not profiled: no time within --budget"
-_HIDDEN = "not profiled: ncu passes over it beside the others"
+_HIDDEN = "not profiled: ncu passes over it behind other launches"
 _TOO_LONG = "not profiled: ncu takes long, --budget TIME gives it more"
 _REPLAYS = 26.0  # s of ncu without a budget. Chosen: then a profile takes about a minute
 _WORTH_A_SECOND = 0.005  # of the step, chosen: 10% in 20 s, for which ncu is started again
@@ -431,8 +431,9 @@ class _Application(Profiling):
             self.warn(str(failure), failure.message)
         if left_out:
             self.warn(f"{plural(len(left_out), 'kernel')} {self._reason}")
-        hidden = {pick: _HIDDEN for pick in picks if pick not in asked and report is not None}
-        reasons = {**hidden, **dict.fromkeys(left_out, self._reason)}
+        is_met = failure is None or report is not None
+        reasons = {pick: _HIDDEN for pick in picks if is_met and pick not in asked}
+        reasons.update(dict.fromkeys(left_out, self._reason))
         self._settle(report, failure, [reasons.get(pick, "") for pick in picks])
         return report, None if isinstance(failure, _OutOfTime) else failure
 

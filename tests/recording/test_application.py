@@ -150,8 +150,11 @@ def summary_of(report: Path) -> ReportSummary:
     return profkit.load(report).summary
 
 
-def program(folder: Path, ranks: int = 1, devices: int = 8, graphs: str = "") -> Path:
-    """The timeline of a program of ten steps with those kernels; the first one takes long.
+def program(
+    folder: Path, ranks: int = 1, devices: int = 8, graphs: str = "", *, hides: bool = False
+) -> Path:
+    """The timeline of a program of ten steps with those kernels; the first one takes long. What
+    `hides` has one more, always behind a launch of another kind of the same name.
 
     `ranks` have a GPU each, of so many `devices`, and an all-reduce. With `graphs` the kernels of a
     step are a CUDA graph, recorded as a "graph" or by "node".
@@ -170,6 +173,9 @@ def program(folder: Path, ranks: int = 1, devices: int = 8, graphs: str = "") ->
                     for name, grid, block, duration in launches():
                         time = round(duration * 1e9) * (10 if step == 0 else 1)
                         host.launch(name, time, grid=grid, block=block)
+                if hides:
+                    host.launch("scale", US, grid=(5, 1, 1))
+                    host.launch("scale", 9 * MS, grid=(7, 1, 1), by="cuLaunchKernelEx")
                 if ranks > 1:
                     host.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)", 900 * US)
                 host.synchronize()
@@ -408,6 +414,15 @@ def test_ncu_does_not_start_again_for_little_of_the_step(bench: Bench) -> None:
     assert 0 < missed.share < 0.02
     assert missed.reason.endswith("--budget TIME gives it more")
     assert len((bench.folder / "ncu_calls.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_kernel_that_ncu_always_passes_over_is_said_to_be(bench: Bench) -> None:
+    planned(bench, program(bench.folder, hides=True))
+    done = bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
+    assert done.returncode == 0, done.stderr
+    (hidden,) = [pick for pick in picks(bench).picks if pick.launch is None]
+    assert (hidden.kernel, hidden.grid) == ("scale", (7, 1, 1))
+    assert hidden.reason == "not profiled: ncu passes over it behind other launches"
 
 
 def test_what_does_not_fit_into_the_budget_is_left_out_and_listed(bench: Bench) -> None:
