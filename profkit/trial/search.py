@@ -627,7 +627,7 @@ def _added_to(
                 _perturb(trial, "random")
             if not _is_clean(trial, together):
                 return current
-    if not is_faster:
+    if is_faster is False:
         trial.evidence.slower.add(together)
     return together if is_faster else current
 
