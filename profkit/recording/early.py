@@ -1,7 +1,7 @@
 """A program's start for ncu while nsys records it: of a second start nothing is waited for.
 
-Two runs of a program must not meet. The early one is held before its first effect outside of its
-process (`profkit.execution.injection.hold`), and by ncu before its first use of a GPU.
+Two runs of a program must not meet. The early one is held before its first line, with its libraries
+loaded (`profkit.execution.injection.hold`), and by ncu before its first use of a GPU.
 """
 
 import os
@@ -29,7 +29,7 @@ _FEWEST_CORES = 4  # chosen: the program that is recorded has as many as it uses
 _ATTACHES = (2025, 3)  # the first ncu with which this was tried
 _PYTHON = re.compile(r"python[\d.]*")
 _ELF = b"\x7fELF"
-_OPTIONS = re.compile(r"[^-].*|-[cm]")  # in front of these others may leave out the hold
+_OLD = "import sys; sys.exit(sys.version_info < (3, 9))"  # which doesn't load the hold
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +98,14 @@ def _started(
 
 
 def _can_be_held(program: Sequence[str], environment: Mapping[str, str]) -> bool:
-    """Whether a program is Python itself, with no options that leave out the hold."""
+    """Whether a program is a file for Python itself, with no options that leave out the hold."""
     path = shutil.which(program[0], path=environment.get("PATH")) or ""
     words = [word for word in program[1:] if word != "-u"]
-    if not (_PYTHON.fullmatch(Path(path).name) and words and _OPTIONS.fullmatch(words[0])):
+    if not (_PYTHON.fullmatch(Path(path).name) and words and Path(words[0]).is_file()):
         return False
-    with suppress(OSError), Path(path).open("rb") as file:
-        return file.read(len(_ELF)) == _ELF
+    with suppress(OSError, EnvironmentProblem), Path(path).open("rb") as file:
+        is_python = file.read(len(_ELF)) == _ELF
+        return is_python and not process.run([path, "-c", _OLD], environment=environment).status
     return False
 
 

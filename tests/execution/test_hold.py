@@ -1,4 +1,4 @@
-"""A program that is held before its first effect: it notices nothing, and does nothing."""
+"""A program that is held before its first line: it notices nothing, and does nothing."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ import pytest
 
 from profkit.execution.injection import held
 
-NOTES = """
+PROGRAM = '''"""What it does."""
+import sys
+from library import value
+import beside
+import os
+names = ("PROFKIT_HOLD", "PROFKIT_HOOKS", "PROFKIT_HOOK_LOG", "PYTHONPATH")
+print([os.environ.get(name) for name in names], sys.dont_write_bytecode, value, sys.argv[1:])
+'''
+LIBRARY = """
 import ctypes.util, os, pathlib, subprocess, sys, tempfile
-import subject
-sys.stdout.write("imported\\n")
-sys.stdout.flush()
-pathlib.Path(sys.argv[1]).read_bytes()
+print("imported", flush=True)
+pathlib.Path(__file__).read_bytes()
 open(os.devnull, "w").close()
 ctypes.util.find_library("m")
 assert tempfile.gettempdir()
 with tempfile.TemporaryDirectory() as own:
     os.mkdir(own + "/inside")
+    pathlib.Path(__file__).parent.mkdir(exist_ok=True)
     pathlib.Path(own, "inside", "note").touch()
     os.link(own + "/inside/note", own + "/note", follow_symlinks=False)
-pathlib.Path(sys.argv[1]).parent.mkdir(exist_ok=True)
-sys.stdout.write("read\\n")
-sys.stdout.flush()
-exec(sys.argv[2])
-names = ("PROFKIT_HOLD", "PROFKIT_HOOKS", "PROFKIT_HOOK_LOG", "PYTHONPATH")
-print([os.environ.get(name) for name in names], sys.dont_write_bytecode)
-"""
-TORCH = """
-import os, types
-_C = types.SimpleNamespace(PyTorchFileWriter=os.mkfifo)
+print("read", flush=True)
+{effect}
+value = 1
+print("done", flush=True)
 """
 WAIT = 0.3
 """Seconds in which what is not held would be done."""
@@ -42,19 +43,45 @@ WAIT = 0.3
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    for name in ("lib", "hold"):
+    for name in ("lib", "hold", "run"):
         (tmp_path / name).mkdir()
-    (tmp_path / "lib" / "subject.py").write_text("value = 1\n")
-    (tmp_path / "lib" / "torch.py").write_text(TORCH)
-    (tmp_path / "program.py").write_text(NOTES)
+    (tmp_path / "run" / "program.py").write_text(PROGRAM)
+    (tmp_path / "run" / "beside.py").write_text("open('made', 'w').close()")
     return tmp_path
 
 
-def start(work: Path, effect: str) -> subprocess.Popen[str]:
+def start(work: Path, effect: str = "") -> subprocess.Popen[str]:
+    (work / "lib" / "library.py").write_text(LIBRARY.format(effect=effect))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environment = held({**kept, "PYTHONPATH": str(work / "lib")}, work / "hold")
-    words = [sys.executable, str(work / "program.py"), str(work / "program.py"), effect]
-    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True, cwd=work)
+    words = [sys.executable, "program.py", "word"]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(words, env=environment, stdout=pipe, text=True, cwd=work / "run")
+
+
+def lines(program: subprocess.Popen[str], count: int) -> list[str]:
+    assert program.stdout is not None
+    return [program.stdout.readline().strip() for _ in range(count)]
+
+
+def ended(work: Path, program: subprocess.Popen[str]) -> str:
+    (work / "hold" / "go").touch()
+    output, _ = program.communicate(timeout=60)
+    assert program.returncode == 0
+    return output
+
+
+def test_libraries_are_imported_and_nothing_of_the_program_runs(work: Path) -> None:
+    program = start(work)
+    assert lines(program, 3) == ["imported", "read", "done"]
+    time.sleep(WAIT)
+    assert program.poll() is None
+    assert (work / "hold" / "held").read_text() == str(program.pid)
+    assert not (work / "run" / "made").exists()
+    assert not (work / "lib" / "__pycache__").exists()
+    after = f"[None, None, None, '{work}/lib'] False 1 ['word']\n"
+    assert ended(work, program) == after
+    assert (work / "run" / "made").exists()
 
 
 @pytest.mark.parametrize(
@@ -63,45 +90,40 @@ def start(work: Path, effect: str) -> subprocess.Popen[str]:
         "open('made', 'w')",
         "os.open('made', os.O_CREAT)",
         "os.mkdir('made')",
-        "d = tempfile.mkdtemp(); open(d + '/made', 'w').close(); os.link(d + '/made', 'made')",
         "subprocess.run(['touch', 'made'])",
         "os.system('touch made')",
         "os.fork() or (open('made', 'w'), os._exit(0)); os.wait()",
         "os.symlink('program.py', 'made')",
-        "import torch; torch._C.PyTorchFileWriter('made')",
+        "d = tempfile.mkdtemp(); open(d + '/made', 'w').close(); os.link(d + '/made', 'made')",
+        "d = tempfile.mkdtemp(); os.symlink(os.getcwd(), d + '/l'); open(d + '/l/made', 'w')",
         "import socket; socket.socket(socket.AF_UNIX).bind('made')",
         "import sqlite3; sqlite3.connect('made').execute('create table t (x)')",
         "import threading; t = threading.Thread(target=open, args=('made', 'w')); "
         "t.start(); t.join()",
     ],
 )
-def test_an_effect_waits_and_then_nothing_is_left_of_the_hold(work: Path, effect: str) -> None:
+def test_an_effect_of_an_import_waits(work: Path, effect: str) -> None:
+    (work / "run" / "beside.py").write_text("")
     program = start(work, effect)
-    assert program.stdout is not None
-    assert program.stdout.readline() == "imported\n"
-    assert program.stdout.readline() == "read\n"
-    assert (work / "hold" / "held").read_text() == str(program.pid)
+    assert lines(program, 2) == ["imported", "read"]
     time.sleep(WAIT)
     assert program.poll() is None
-    assert not (work / "made").exists()
-    assert not (work / "lib" / "__pycache__").exists()
+    assert not (work / "run" / "made").exists()
+    assert ended(work, program).startswith("done\n[None, None, None,")
+    assert (work / "run" / "made").exists()
+
+
+def test_an_import_that_fails_fails_in_the_program(work: Path) -> None:
+    program = start(work, "raise ImportError('not here')")
+    assert lines(program, 2) == ["imported", "read"]
     (work / "hold" / "go").touch()
     output, _ = program.communicate(timeout=60)
-    assert program.returncode == 0
-    assert (work / "made").exists()
-    assert output == f"[None, None, None, '{work}/lib'] False\n"
-
-
-def test_a_program_that_has_no_effect_ends_by_itself(work: Path) -> None:
-    program = start(work, "pass")
-    output, _ = program.communicate(timeout=60)
-    assert output.startswith("imported\nread\n")
-    assert program.returncode == 0
+    assert (program.returncode, output) == (1, "imported\nread\n")
 
 
 def test_what_starts_after_the_hold_is_not_held(work: Path) -> None:
     (work / "hold" / "go").touch()
-    program = start(work, "open('made', 'w')")
+    program = start(work)
     program.communicate(timeout=60)
-    assert (work / "made").exists()
+    assert (work / "run" / "made").exists()
     assert not (work / "hold" / "held").exists()

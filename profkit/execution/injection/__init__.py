@@ -47,8 +47,7 @@ def module_ranges_hooks() -> tuple[Hook, ...]:
 
 
 def held(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The environment in which a Python program is held before its first effect, until there is a
+    """The environment in which a Python program is held before its first line, until there is a
     file `go` in the folder; the program makes a file `held` there."""
-    path = Path(__file__).with_name("hold.py")
-    hooks = Hook("sys", path), Hook("torch", path)
+    hooks = (Hook("sys", Path(__file__).with_name("hold.py")),)
     return {**injected(environment, hooks, folder / "log"), "PROFKIT_HOLD": str(folder)}
