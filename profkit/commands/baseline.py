@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from profkit.commands import groups
 from profkit.commands.kinds import RawLatencies, Script
-from profkit.commands.options import Reading, interruptible, names_in, put, show, warn, width_of
+from profkit.commands.options import Reading, interruptible, names_in, put, warn
 from profkit.core.duration import parse_duration
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
 from profkit.core.extras import lacking, require
@@ -265,7 +265,7 @@ def status(folder: Path, format: groups.PlainFormat = "terminal") -> None:
     from profkit.study.progress import read_status, status_document
 
     state = read_status(folder)
-    show(state, lambda: status_document(state), format, None)
+    groups.Output(format).show(state, lambda: status_document(state))
 
 
 @baseline.command("cancel", cls=Reading)
@@ -338,7 +338,7 @@ def _show(summary: BaselineFile, folder: Path, format: groups.PlainFormat) -> No
     if format == "json":
         put(encode(summary, indent=1), None)
     else:
-        document = baseline_document(summary, str(folder), width_of(None))
+        document = baseline_document(summary, str(folder), groups.Output(format).width)
         put(document_terminal(document, to_file=False), None)
 
 

@@ -6,7 +6,7 @@ from msgspec import Meta, structs
 
 from profkit.commands import groups
 from profkit.commands.kinds import Script
-from profkit.commands.options import interruptible, kept, show
+from profkit.commands.options import interruptible, kept
 from profkit.ui.progress import stage_progress
 
 
@@ -54,4 +54,4 @@ def calibrate(
     file = floors.calibrate(repeats)
     saved = kept(lambda: keep_floor(file.floor))
     file = structs.replace(file, kept=saved is not None)
-    show(file, lambda: floors.calibration_document(file, saved), format, None)
+    groups.Output(format).show(file, lambda: floors.calibration_document(file, saved))

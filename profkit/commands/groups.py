@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, NamedTuple, 
 from msgspec import Meta, structs
 
 from profkit.commands.kinds import RulesFile
-from profkit.commands.options import put, show, width_of
+from profkit.commands.options import put
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.suggestion import did_you_mean
 
@@ -77,7 +77,9 @@ class Output(Generic[Format]):
     @property
     def width(self) -> int:
         """Columns of what is written there."""
-        return width_of(self.file)
+        from profkit.ui.terminal import console
+
+        return console(to_file=self.to_file).width
 
     def put(self, content: str) -> None:
         """Write text; raises UsageError where that fails."""
@@ -85,7 +87,9 @@ class Output(Generic[Format]):
 
     def show(self, result: Model, document: Callable[[], Document], *, dense: bool = False) -> None:
         """Write a result: as JSON, or its document; raises UsageError where that fails."""
-        show(result, document, self.format, self.file, dense=dense, force=self.force)
+        from profkit.ui.output import shown
+
+        self.put(shown(result, document, self.format, to_file=self.to_file, dense=dense))
 
     def lay_out(self, *documents: Document) -> None:
         """Write documents, one after the other; raises UsageError where that fails."""

@@ -11,16 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import FrameType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Literal,
-    NoReturn,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -33,11 +24,6 @@ from profkit.core.regular_file import open_regular
 from profkit.core.text_files import read_json
 from profkit.ui.picture import PICTURES
 from profkit.ui.text import literal_lines, literal_output, one_line
-
-if TYPE_CHECKING:
-    from profkit.core.typed_file import Model
-    from profkit.ui.document import Document
-
 
 T = TypeVar("T")
 
@@ -306,29 +292,6 @@ def put(content: str, output: Path | None, *, force: bool = False) -> None:
         raise
     except OSError as error:
         raise UsageError(f"can't write the output ({error.strerror})") from None
-
-
-def show(
-    result: Model,
-    document: Callable[[], Document],
-    format: str,
-    file: Path | None,
-    *,
-    dense: bool = False,
-    force: bool = False,
-) -> None:
-    """Write a verb's result: as JSON, or its document; raises UsageError where that fails."""
-    from profkit.ui.output import shown
-
-    text = shown(result, document, format, to_file=file is not None, dense=dense)
-    put(text, file, force=force)
-
-
-def width_of(output: Path | None) -> int:
-    """Columns of what is written there."""
-    from profkit.ui.terminal import console
-
-    return console(to_file=output is not None).width
 
 
 def names_in(text: str | None) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from msgspec import Meta
 
-from profkit.commands.groups import Count, Number, share
+from profkit.commands.groups import Count, Number, Output, share
 from profkit.commands.kinds import Program
-from profkit.commands.options import interruptible, is_explicit, put, show, words_after_dashes
+from profkit.commands.options import interruptible, is_explicit, put, words_after_dashes
 from profkit.core.duration import parse_duration
 from profkit.core.errors import UsageError
 from profkit.ui.progress import stage_progress
@@ -229,11 +229,8 @@ def _profiled(plan: ApplicationPlan, resumed: Path | None = None) -> None:
     with interruptible(), stage_progress() as tell:
         outcome = profile_application(plan, tell, resumed)
     folder = str(outcome.folder)
-    show(
-        outcome.answer,
-        lambda: answer_document(outcome.answer, outcome.run, folder, actions=1),
-        "terminal",
-        None,
+    Output("terminal").show(
+        outcome.answer, lambda: answer_document(outcome.answer, outcome.run, folder, actions=1)
     )
     notes = (Note(literal(warning)) for warning in outcome.warnings)
     document = Document("", (*notes, Facts("", tuple(run_rows(outcome)), gap=True)))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from profkit.commands.groups import NumbersFormat, Output
 from profkit.commands.kinds import Ceilings, Latencies, ReportFile
-from profkit.commands.options import report_failures, show, written
+from profkit.commands.options import report_failures, written
 from profkit.core.errors import NothingMatches, ProfkitError, UsageError
 from profkit.ui.picture import PICTURES, check_picture
 
@@ -100,12 +101,9 @@ def roofline(
                 _plot(rows, temporary)
         if picture is None or table or output.format != "terminal":
             rooflines = [row.roofline for row in rows]
-            show(
+            replace(output, file=None if picture else output.file).show(
                 rooflines_result(rooflines),
                 lambda: rooflines_document(rooflines, brief=output.format == "terminal"),
-                output.format,
-                None if picture else output.file,
-                force=output.force,
             )
     report_failures(failures)
 
