@@ -10,7 +10,7 @@ from profkit.comparison.timed_change import TimedChange
 from profkit.roofline.roofline import Point, Roofline
 from profkit.rules.finding_text import gain
 from profkit.timing.latency_format import Series
-from profkit.timing.latency_view import classic_line, latency_words, times_as_fast
+from profkit.timing.latency_view import classic_line, latency_words
 from profkit.ui.document import Heading, Items, Table, bullets
 from profkit.ui.text import measured_factor, number, percent
 
@@ -101,9 +101,7 @@ def _change(kernel: KernelDiff) -> list[str]:
 
 
 def _timed_change(timed: TimedChange) -> str:
-    if timed.low is None or timed.high is None:
-        return f"{words.faster(timed.speedup)}, no confidence interval, timed, {timed.design_words}"
-    return f"{times_as_fast(timed.speedup, timed.low, timed.high)}, timed, {timed.design_words}"
+    return f"{words.timed_factor(timed)}, timed, {timed.design_words}"
 
 
 def _verdict(kernel: KernelDiff) -> str:

@@ -133,20 +133,13 @@ def kernels_apart(
             Obstacle(Aspect.time, *(_OWN_TIME if side else _NCUS_WORK for side in timed))
         )
     obstacles += _differing({Aspect.gpu: (before.typical.gpu.name, after.typical.gpu.name)})
-    obstacles += _size_apart(before, after, problems, is_named=is_named)
+    obstacles += size_apart(before, after, problems, is_named=is_named)
     clocks = ((Aspect.clock, "sm_clock"), (Aspect.memory_clock, "dram_clock"))
     for aspect, name in clocks:
         values = before.typical.get(name), after.typical.get(name)
         if clocks_apart(name, before.typical, after.typical, CLOCK_MOVED):
             obstacles.append(Obstacle(aspect, *(f"{value / 1e6:.0f} MHz" for value in values)))
     return tuple(obstacles)
-
-
-def have_one_size(
-    before: Group, after: Group, problems: Problems, *, is_named: bool = True
-) -> bool:
-    """Whether two groups of launches are taken for one problem, as `kernels_apart` judges it."""
-    return not _size_apart(before, after, problems, is_named=is_named)
 
 
 def can_be_forced(obstacles: Iterable[Obstacle]) -> bool:
@@ -165,9 +158,10 @@ def only_the_clock(obstacles: Iterable[Obstacle]) -> bool:
     return {obstacle.aspect for obstacle in obstacles} == {Aspect.clock}
 
 
-def _size_apart(
+def size_apart(
     before: Group, after: Group, problems: Problems, *, is_named: bool
 ) -> tuple[Obstacle, ...]:
+    """That two groups of launches are not taken for one problem, as in `kernels_apart`."""
     earlier, later = problems
     if earlier and later:
         if earlier.size == later.size:

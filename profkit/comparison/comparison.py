@@ -345,9 +345,8 @@ def diff(
         return Diff(sides, obstacles, False, (), (), (), ())
 
     def does_same_work(earlier: Group, later: Group) -> bool:
-        return comparability.have_one_size(
-            earlier, later, _problems(sides, earlier, later), is_named=False
-        )
+        problems = _problems(sides, earlier, later)
+        return not comparability.size_apart(earlier, later, problems, is_named=False)
 
     matched = match(before.report.groups, after.report.groups, mode, names, does_same_work)
     timed = _timed(sides, matched.pairs, floor)

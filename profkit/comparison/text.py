@@ -305,13 +305,16 @@ def matched(kernel: KernelDiff) -> str:
     return basis if shapes[0] == shapes[1] else f"{basis}, {_ARROW.join(shapes)}"
 
 
+def timed_factor(timed: TimedChange) -> str:
+    """The timed speedup with its interval, or that there is none."""
+    if timed.low is None or timed.high is None:
+        return f"{faster(timed.speedup)}, no confidence interval"
+    return times_as_fast(timed.speedup, timed.low, timed.high)
+
+
 def timing(timed: TimedChange) -> str:
     """The timed verdict in a line."""
-    factor = (
-        times_as_fast(timed.speedup, timed.low, timed.high)
-        if timed.low is not None and timed.high is not None
-        else f"{faster(timed.speedup)}, no confidence interval"
-    )
+    factor = timed_factor(timed)
     if timed.design == INTERLEAVED:
         factor += " over timing blocks"
     medians = f"{latency_words(timed.before)}{_ARROW}{latency_words(timed.after)}"

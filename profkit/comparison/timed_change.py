@@ -11,7 +11,7 @@ from profkit.report.summary import Group, ReportSummary
 from profkit.timing.latency import analyze_latency, compare_saved, compare_with, interleaved
 from profkit.timing.latency_file import Saved
 from profkit.timing.latency_format import Series
-from profkit.timing.results import DEFAULT, Classic, Thresholds, Verdict
+from profkit.timing.results import DEFAULT, Classic, Verdict
 
 INTERLEAVED = "interleaved"
 WITHIN_RUN = "within-run only"
@@ -93,12 +93,7 @@ def timings(saved: Saved | None) -> Timings:
 
 
 def timed_change(
-    before: Timings,
-    after: Timings,
-    labels: tuple[str, str],
-    *,
-    floor: float | None = None,
-    thresholds: Thresholds = DEFAULT,
+    before: Timings, after: Timings, labels: tuple[str, str], *, floor: float | None = None
 ) -> TimedChange:
     """The verdict on the second label's latency against the first's.
 
@@ -113,7 +108,7 @@ def timed_change(
     )
     blocks = len(earlier.latency.blocks), len(later.latency.blocks)
     if one_run and blocks[0] == blocks[1] > 1 and interleaved(earlier.latency, later.latency):
-        (pair,) = compare_with(earlier, (later,), thresholds=thresholds)
+        (pair,) = compare_with(earlier, (later,))
         result = pair.comparison
         why = "; ".join(result.details) or _reason(result.reason, result.margin.value)
         valid = result.verdict is not Verdict.INVALID
@@ -122,7 +117,7 @@ def timed_change(
             result.high, result.margin.value, why, result.classic, valid,
         )  # fmt: skip
     floor = NOISE if floor is None else floor
-    saved = compare_saved(earlier, later, thresholds=thresholds, floor=floor).result
+    saved = compare_saved(earlier, later, thresholds=DEFAULT, floor=floor).result
     obstacles, margin = saved.obstacles, saved.margin.value if saved.margin else None
     return TimedChange(
         earlier, later, WITHIN_RUN,
