@@ -205,10 +205,8 @@ def _memory_grid(launch: LaunchSummary) -> Table:
     output = launch.get("l2_output_bandwidth") / launch.get("l2_output_bandwidth_peak")
     if (busy := launch.get("l2_busy")) - output >= _APART:
         notes.append(f"output is one unit of L2, whose busiest unit is {percent(busy)} busy")
-    sent, received = (
-        launch.get("l2_output_bandwidth") * launch.duration,
-        launch.get("l2_read_bytes"),
-    )
+    received = launch.get("l2_read_bytes")
+    sent = launch.get("l2_output_bandwidth") * launch.duration
     if sent < (1 - _SHARED) * received:
         notes.append(
             f"L2 output is {number(sent, 'B')}, which L1 caches read as {number(received, 'B')}: "

@@ -36,9 +36,8 @@ _Cut = tuple[Samples, Samples]
 FEWEST_SAMPLES = 20
 """A boundary is exact to one sample: with fewer samples it is not exact to 5% of the duration."""
 
-HALF = (
-    0.5  # of the steady rate, chosen: the middle of a ramp, where its place depends least on noise
-)
+# Of the steady rate, chosen: the middle of a ramp, where its place depends least on noise.
+HALF = 0.5
 _SMOOTHED = 5  # samples of the running median, chosen: the fewest that remove a peak of two
 _OWN_ACTIVITY = 0.05  # of a series' peak, chosen: below are idle samples around the kernel
 _TRUST = "rules use the counter; the samples show the course over time, not the level"

@@ -190,7 +190,18 @@ class LaunchSummary:
 
     @cached_property
     def occupancy(self) -> Occupancy | None:
-        return _occupancy(self)
+        names = ("registers", "shared", "warps", "blocks", "barriers")
+        blocks = {name: self.get(f"occupancy_limit_{name}") for name in names}
+        limits = Limits({name: int(most) for name, most in blocks.items() if not math.isnan(most)})
+        if not limits.blocks or "block_size" not in self.values:
+            return None
+        needs = BlockNeeds(*(int(self.values.get(name, 0)) for name in _NEEDS))
+        chip = self.gpu.chip
+        if not all((chip.warps, chip.blocks, chip.registers, chip.shared, chip.schedulers)):
+            return Occupancy(limits, (), needs, None, resident_at_once=False)
+        resident = self.get("grid_size") <= self.get("sm_count") * limits.resident
+        step = None if resident else next_step(limits, needs, chip)
+        return Occupancy(limits, limiters(limits, needs, chip), needs, step, resident)
 
     def __repr__(self) -> str:
         name = shorten(literal(self.launch.function or self.name), NAME_WIDTH)
@@ -487,21 +498,6 @@ def _accumulation(launch: LaunchSummary, precision: str) -> float:
 _NEEDS = (
     "block_size", "registers_per_thread", "shared_per_block", "shared_driver", "shared_carveout",
 )  # fmt: skip
-
-
-def _occupancy(launch: LaunchSummary) -> Occupancy | None:
-    names = ("registers", "shared", "warps", "blocks", "barriers")
-    blocks = {name: launch.get(f"occupancy_limit_{name}") for name in names}
-    limits = Limits({name: int(most) for name, most in blocks.items() if not math.isnan(most)})
-    if not limits.blocks or "block_size" not in launch.values:
-        return None
-    needs = BlockNeeds(*(int(launch.values.get(name, 0)) for name in _NEEDS))
-    chip = launch.gpu.chip
-    if not all((chip.warps, chip.blocks, chip.registers, chip.shared, chip.schedulers)):
-        return Occupancy(limits, (), needs, None, resident_at_once=False)
-    resident = launch.get("grid_size") <= launch.get("sm_count") * limits.resident
-    step = None if resident else next_step(limits, needs, chip)
-    return Occupancy(limits, limiters(limits, needs, chip), needs, step, resident)
 
 
 def _notes(launches: Sequence[LaunchSummary], session: Session) -> Iterator[str]:

@@ -107,11 +107,6 @@ def write_cell(folder: Path, cell: Cell, again: bool = False) -> None:
         write_whole(folder / cell_place(cell, again=again), cell_json(cell))
 
 
-def read_again(folder: Path) -> tuple[Cell, ...]:
-    """The repeated cells; raises BadInput for an invalid file."""
-    return _cells_in(folder / AGAIN)
-
-
 def drop_unplanned(folder: Path) -> None:
     """Remove the cells of an import that ended before it wrote its plan.
 
@@ -131,9 +126,11 @@ def has_cells(folder: Path) -> bool:
     return any((folder / CELLS).glob("[!.]*.json"))
 
 
-def read_cells(folder: Path) -> tuple[Cell, ...]:
-    """All saved cells, in the matrix's order; raises BadInput for an invalid file."""
-    return _cells_in(folder / CELLS)
+def read_cells(folder: Path, part: str = CELLS) -> tuple[Cell, ...]:
+    """All saved cells, or the repeated ones (AGAIN), in the matrix's order; raises BadInput for an
+    invalid file."""
+    cells = [read_cell(file) for file in sorted((folder / part).glob("[!.]*.json"))]
+    return tuple(sorted(cells, key=lambda cell: (cell.at, cell.backend)))
 
 
 def cell_statuses(folder: Path) -> Iterator[str]:
@@ -152,11 +149,6 @@ _LARGEST_CELL = 64 << 20  # bytes, chosen: a cell of a million samples has 20 MB
 
 class _Status(msgspec.Struct):
     status: str
-
-
-def _cells_in(folder: Path) -> tuple[Cell, ...]:
-    cells = [read_cell(file) for file in sorted(folder.glob("[!.]*.json"))]
-    return tuple(sorted(cells, key=lambda cell: (cell.at, cell.backend)))
 
 
 def read_profiles(folder: Path) -> tuple[ProfiledCell, ...]:

@@ -82,7 +82,8 @@ def import_latencies(
             "name the files in the order of its shapes",
         )
     imports = [_read(path) for path in files]
-    shapes = matrix or _own_shapes(imports)
+    own = [source.sizes or {"file": source.path.stem} for source in imports]
+    shapes = matrix or matrices.matrix_of(IMPORTED, "", own)
     for source, shape in zip(imports, shapes.shapes, strict=True):
         for name, value in source.sizes.items():
             if shape.arguments.get(name, value) != value:
@@ -192,11 +193,6 @@ def _document(path: Path) -> Mapping[str, object]:
         for key, value in document.items()
         if not (isinstance(value, list) and len(value) > len(_NAMES)) and key != "series"
     }
-
-
-def _own_shapes(imports: Sequence[_File]) -> matrices.Matrix:
-    rows = [source.sizes or {"file": source.path.stem} for source in imports]
-    return matrices.matrix_of(IMPORTED, "", rows)
 
 
 def _sizes(path: Path, document: Mapping[str, object]) -> dict[str, Value]:

@@ -312,7 +312,7 @@ def derived_summary(folder: Path, floor: float | None = None) -> BaselineFile:
     measured = [cell.latency for cell in cells if cell.latency]
     if floor is None and measured and (known_floor := read_floor(*measured[0].measured_with)):
         floor = known_floor.within_process
-    return derive(summary, cells, again=files.read_again(folder), floor=floor)
+    return derive(summary, cells, again=files.read_cells(folder, files.AGAIN), floor=floor)
 
 
 def _with_unavailable(cells: Sequence[Cell], plan: PlanFile) -> tuple[Cell, ...]:

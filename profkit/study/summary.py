@@ -563,9 +563,7 @@ def _best_sizes(rows: Sequence[Row]) -> Iterator[Best]:
 def _may_reach(row: Row, best: Row) -> bool:
     """Whether a rate may be as high as the best, by their intervals; where one has none, yes."""
     highest, least = row.flop_rate_high, best.flop_rate_low
-    if highest is None or least is None:
-        return True
-    return highest >= least
+    return highest is None or least is None or highest >= least
 
 
 def _gpu_notes(rows: Sequence[Row]) -> Iterator[str]:

@@ -261,16 +261,9 @@ class Session:
 
     def block(self, samples: int, turn: int, *, spaced: bool = False) -> None:
         """Take one block, by its place among all; `spaced`: after untimed calls."""
-        if spaced:
-            self.spacer(samples)
+        if spaced:  # for as long as the block, so that slow changes show between blocks too
+            self._samples(max(1, min(samples, int(_SPACER / max(self.sample_seconds, 1e-9)))))
         self.blocks.append(structs.replace(self._samples(samples), turn=turn))
-
-    def spacer(self, samples: int) -> None:
-        """Untimed calls, for as long as a block of `samples`, _SPACER at most.
-
-        Slow changes then show between blocks too, and not within them alone.
-        """
-        self._samples(max(1, min(samples, int(_SPACER / max(self.sample_seconds, 1e-9)))))
 
     def samples_in_a_block(self, plan: TimingPlan) -> int:
         """As many as planned, or as the plan's seconds allow."""
