@@ -331,15 +331,14 @@ def import_(
 def _show(summary: BaselineFile, folder: Path, format: groups.PlainFormat) -> None:
     from profkit.core.typed_file import encode
     from profkit.study.view import baseline_document
-    from profkit.ui.terminal import document_terminal
 
     if problem := lacking("a table", "pandas", "pyarrow"):
         warn(f"no cells.parquet: {problem}")
     if format == "json":
         put(encode(summary, indent=1), None)
     else:
-        document = baseline_document(summary, str(folder), groups.Output(format).width)
-        put(document_terminal(document, to_file=False), None)
+        output = groups.Output(format)
+        output.lay_out(baseline_document(summary, str(folder), output.width))
 
 
 def _sizes(option: str, text: str | None) -> list[Value]:

@@ -223,18 +223,17 @@ def _profiled(plan: ApplicationPlan, resumed: Path | None = None) -> None:
     from profkit.recording.application import profile_application
     from profkit.recording.view import run_rows
     from profkit.ui.document import Document, Facts, Note
-    from profkit.ui.terminal import document_terminal
     from profkit.ui.text import literal
 
     with interruptible(), stage_progress() as tell:
         outcome = profile_application(plan, tell, resumed)
     folder = str(outcome.folder)
-    Output("terminal").show(
+    output = Output("terminal")
+    output.show(
         outcome.answer, lambda: answer_document(outcome.answer, outcome.run, folder, actions=1)
     )
     notes = (Note(literal(warning)) for warning in outcome.warnings)
-    document = Document("", (*notes, Facts("", tuple(run_rows(outcome)), gap=True)))
-    put(document_terminal(document, to_file=False), None)
+    output.lay_out(Document("", (*notes, Facts("", tuple(run_rows(outcome)), gap=True))))
     refused = isinstance(outcome.failure, CountersRefused) and not plan.require_counters
     if outcome.failure is not None and not refused:
         raise typer.Exit(outcome.failure.exit_code)

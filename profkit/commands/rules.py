@@ -58,7 +58,6 @@ def explain(
     """
     from profkit.rules.rules_view import explained, timeline_trial_blocks, trials_blocks
     from profkit.ui.document import Document
-    from profkit.ui.terminal import document_terminal
 
     if kernel and on is None:
         raise UsageError("--kernel needs a report", "add --on FILE")
@@ -89,7 +88,7 @@ def explain(
             if trial.finding
         ]
         blocks += trials_blocks(report.explain(chosen), listed, others)
-    put(document_terminal(Document(rule, tuple(blocks)), to_file=False), None)
+    Output("terminal").lay_out(Document(rule, tuple(blocks)))
 
 
 @rules.command("check", cls=Reading)
