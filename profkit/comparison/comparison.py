@@ -229,11 +229,6 @@ class Total(Model, frozen=True, kw_only=True):
     unmeasured: Count
     incomparable: Count
 
-    @property
-    def has_times(self) -> bool:
-        """Whether there is a time of compared kernels on both sides."""
-        return self.before > 0 and self.after > 0
-
 
 class Diff(Struct, frozen=True, dict=True):
     """Two reports compared.

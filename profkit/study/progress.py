@@ -120,7 +120,8 @@ def _is_alive(folder: Path, progress: ProgressFile | None) -> bool | None:
     if progress is not None and progress.state != "running":
         return False
     if progress is not None and progress.host != host_name():
-        return _age(progress.updated) < _SILENT
+        age = datetime.now(UTC) - datetime.fromisoformat(progress.updated)
+        return age.total_seconds() < _SILENT
     try:
         with file_lock(folder, ""):
             return False
@@ -131,11 +132,6 @@ def _is_alive(folder: Path, progress: ProgressFile | None) -> bool | None:
 _ALONE = "it is measured on one GPU, without --on: press Ctrl-C where that runs"
 _ANSWERED = 15.0  # s, chosen: a driver looks every second or two
 _SILENT = 60.0  # s, chosen: a driver writes every second or two; clocks of hosts differ
-
-
-def _age(moment: str) -> float:
-    then = datetime.fromisoformat(moment.replace("Z", "+00:00"))
-    return (datetime.now(UTC) - then).total_seconds()
 
 
 def status_document(status: StatusFile) -> Document:

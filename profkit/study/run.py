@@ -168,8 +168,7 @@ def _declared(
 
 def _backend(name: str, about: VariantFacts | None) -> Backend:
     if about is None:
-        gone = "no longer in the target"
-        return Backend(name=name, available=False, reason=gone)
+        return Backend(name=name, available=False, reason="no longer in the target")
     return Backend(
         name=name,
         version=about.version,
