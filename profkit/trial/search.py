@@ -1,7 +1,8 @@
 """Which switches gain, alone and together: interleaved runs within a budget of time.
 
-The unchanged program stands before every second run. A combination's runs are paired with unchanged
-ones next to them, each used once; pairs are independent, as blocks of `profkit time` are.
+Each switch is tried on top of what gains so far, whose run stands before every second one: what one
+limit hides shows behind it. A combination's runs are paired with unchanged ones next to them, each
+used once; pairs are independent, as blocks of `profkit time` are.
 """
 
 from __future__ import annotations
