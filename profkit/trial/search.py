@@ -363,11 +363,13 @@ class _Search:
         proofs = sum(map(self.proof, self.worthy))
         return self.used(max(self.proof(combination) + before, run + proofs)) <= 1
 
-    def run(self, combination: Combination, *, perturb: Perturbation = "") -> Result:
-        """A run, after one of the base where the last two were others."""
+    def run(
+        self, combination: Combination, *, perturb: Perturbation = "", is_paired: bool = False
+    ) -> Result:
+        """A run, after one of the base where the last two were others, and it is in no pair."""
         evidence, names = self.evidence, tuple(switch.name for switch in self.base)
         is_far = all(run.switches != names for run in evidence.runs[-2:])
-        if is_far and combination not in ((), self.base):
+        if is_far and not is_paired and combination not in ((), self.base):
             self.run(self.base)
         self.tell(" + ".join(switch.name for switch in combination) or "unchanged")
         result = self.measure(combination, perturb=perturb)
@@ -406,7 +408,7 @@ class _Search:
                 return False
             if self.evidence.runs[-1].switches:
                 self.run(())
-            self.run(combination)
+            self.run(combination, is_paired=True)
         return True
 
     def is_decided(self, combination: Combination) -> bool:
@@ -514,6 +516,9 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
             trial.run(together)
         else:
             trial.base = _added_to(trial, base, switch, together)
+            is_wrong = evidence.failure(together) or not evidence.is_same(together)
+            if is_wrong and not evidence.of((switch,)) and trial.fits((switch,)):
+                _is_idle(trial, switch, trial.run((switch,)))  # it may be for what it is tried with
 
 
 def _is_idle(trial: _Search, switch: Switch, result: Result) -> bool:
@@ -580,13 +585,17 @@ def _ranked(
 
 
 def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
-    """Put all switches that gain alone together with the best so far, first those that compile
-    nothing, and prove what comes of it."""
+    """Put all switches that gain, then all that promise much, together with the best so far, first
+    those that compile nothing, and prove what comes of it: two limits of about the same height
+    hide what lowers one of them."""
     evidence = trial.evidence
     for level in _LEVELS:
         ranked = _ranked(evidence, candidates, level)
         gaining = [each for each in ranked if evidence.share(each) > evidence.step]
-        for several in ([each for each in gaining if not each.start], gaining):
+        likely = [each for each in ranked if each.typical > _LIKELY]
+        hopeful = [each for each in likely if level == "precision" or each.changes != "random"]
+        rows = ([each for each in row if not each.start] for row in (gaining, hopeful))
+        for several in (*rows, gaining, hopeful):
             union: Combination = ()
             for switch in [*several, *best(evidence, level)]:
                 union = _added(union, switch) or union
