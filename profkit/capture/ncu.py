@@ -106,9 +106,9 @@ def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str
     One that attaches has no program, nor what belongs to the one that launches it.
     """
     if options.port:
-        at = ["--mode", "attach", "--hostname", "127.0.0.1", *_ports(options.port)]
+        mode = ["--mode", "attach", "--hostname", "127.0.0.1", *_ports(options.port)]
     else:
-        at = ["--nvtx", "--target-processes", options.target_processes]
+        mode = ["--nvtx", "--target-processes", options.target_processes]
     kernel, ranks = options.kernel, options.ranks_in_lockstep
     numbered = "|".join(map(str, options.invocations))
     source = "yes" if options.import_source else "no"
@@ -133,7 +133,7 @@ def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str
         "--nvtx-include": f"{options.nvtx.rstrip('/')}/" if options.nvtx else None,
     }
     pairs = [(option, str(word)) for option, word in words.items() if word is not None]
-    flags = ["--force-overwrite", *at, *(["--lockstep-kernel-launch"] if ranks else [])]
+    flags = ["--force-overwrite", *mode, *(["--lockstep-kernel-launch"] if ranks else [])]
     target = () if options.port else program
     return [tool.path, *flags, *collected(options), *chain.from_iterable(pairs), *target]
 

@@ -53,10 +53,10 @@ def _is_harmless(event: str, path: Any = None, words: Any = 0, flags: Any = 0, *
 
 def _paths(arguments: tuple[Any, ...]) -> list[str]:
     """The files that an event names, by its last argument beside an open folder."""
-    at = arguments[-1]
+    descriptor = arguments[-1]
     try:
-        is_beside = type(at) is int and at >= 0
-        folder = os.readlink(f"/proc/self/fd/{at}") if is_beside else os.getcwd()
+        is_beside = type(descriptor) is int and descriptor >= 0
+        folder = os.readlink(f"/proc/self/fd/{descriptor}") if is_beside else os.getcwd()
     except OSError:
         return []
     names = [each for each in arguments if isinstance(each, (str, bytes, os.PathLike))]
