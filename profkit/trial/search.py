@@ -50,8 +50,8 @@ _SLOW = 3.0  # chosen: runs of the best so far, which are made before one that t
 _COMPILING = 1.25  # chosen: by which a half of a run that compiles is slower than the other
 _CACHED = 0.3  # chosen: of what compiling takes, with its cache
 _NEARBY = 3  # runs that one is compared to, chosen: a host's speed drifts within minutes
-_LOOKS, _MOST_LOOKS = 2, 4  # runs that show it, chosen: of ten switches that do nothing one seems
-# to add in a run
+_LOOKS = 2  # runs that have to show it: of ten switches that do nothing one seems to add in a run
+_MOST_LOOKS = 4  # chosen: what these don't show is less than the scatter
 _MAYBE = 0.7  # chosen: standard errors of a gain that is worth another run
 _NOISE = 1.5  # chosen: standard deviations of a mean, below which others are tried first
 _NEAR = 0.95  # chosen: a switch that costs less alone may gain with others
