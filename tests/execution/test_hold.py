@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.execution.injection import held
+from profkit.execution.injection import Hook, held, injected
 
 PROGRAM = '''"""What it does."""
 import sys
@@ -50,13 +50,19 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(work: Path, effect: str = "") -> subprocess.Popen[str]:
-    (work / "lib" / "library.py").write_text(LIBRARY.format(effect=effect))
+def environment(work: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment = held({**kept, "PYTHONPATH": str(work / "lib")}, work / "hold")
+    return {**kept, "PYTHONPATH": str(work / "lib")}
+
+
+def start(
+    work: Path, effect: str = "", variables: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
+    (work / "lib" / "library.py").write_text(LIBRARY.format(effect=effect))
+    variables = variables or held(environment(work), work / "hold")
     words = [sys.executable, "program.py", "word"]
     pipe = subprocess.PIPE
-    return subprocess.Popen(words, env=environment, stdout=pipe, text=True, cwd=work / "run")
+    return subprocess.Popen(words, env=variables, stdout=pipe, text=True, cwd=work / "run")
 
 
 def lines(program: subprocess.Popen[str], count: int) -> list[str]:
@@ -111,6 +117,31 @@ def test_an_effect_of_an_import_waits(work: Path, effect: str) -> None:
     assert not (work / "run" / "made").exists()
     assert ended(work, program).startswith("done\n[None, None, None,")
     assert (work / "run" / "made").exists()
+
+
+@pytest.mark.parametrize("is_held_first", [True, False])
+def test_other_hooks_run_while_it_is_held_and_in_what_it_starts(
+    work: Path, is_held_first: bool
+) -> None:
+    (work / "run" / "beside.py").write_text(
+        "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import library'])"
+    )
+    (work / "hook.py").write_text("def install(module):\n    print('hooked', flush=True)\n")
+    hooks, log = [Hook("library", work / "hook.py")], work / "log"
+    if is_held_first:
+        variables = injected(held(environment(work), work / "hold"), hooks, log)
+    else:
+        variables = held(injected(environment(work), hooks, log), work / "hold")
+    program = start(work, variables=variables)
+    printed = ["imported", "read", "done", "hooked"]
+    assert lines(program, 4) == printed
+    time.sleep(WAIT)
+    assert program.poll() is None
+    *child, last = ended(work, program).splitlines()
+    assert child == printed
+    assert last.startswith(f"[None, 'library={work}/hook.py', ")
+    assert last.endswith(" False 1 ['word']")
+    assert not log.exists()
 
 
 def test_an_import_that_fails_fails_in_the_program(work: Path) -> None:

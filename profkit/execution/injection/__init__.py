@@ -26,16 +26,18 @@ class Hook(Struct, frozen=True):
 
 
 def injected(environment: Mapping[str, str], hooks: Sequence[Hook], log: Path) -> dict[str, str]:
-    """The environment, extended so that each Python started in it loads the hooks, in their order.
+    """The environment, extended so that each Python started in it loads the hooks, in their order,
+    after those that it has.
 
     What fails in a hook is appended to `log`; the program doesn't notice.
     """
     search = os.pathsep.join(filter(None, (str(_STARTUP), environment.get("PYTHONPATH"))))
-    entries = os.pathsep.join(f"{hook.module}={hook.path}" for hook in hooks)
+    known = filter(None, environment.get("PROFKIT_HOOKS", "").split(os.pathsep))
+    entries = dict.fromkeys([*known, *(f"{hook.module}={hook.path}" for hook in hooks)])
     return {
         **environment,
         "PYTHONPATH": search,
-        "PROFKIT_HOOKS": entries,
+        "PROFKIT_HOOKS": os.pathsep.join(entries),
         "PROFKIT_HOOK_LOG": str(log),
     }
 

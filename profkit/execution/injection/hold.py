@@ -38,7 +38,6 @@ _PROBE = "_get_default_tempdir"
 """What tries which folder is for temporary files, by one that it removes."""
 _LIBRARIES = os.sep + "site-packages" + os.sep
 _STARTUP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "startup")
-_OWN = ("PROFKIT_HOLD", "PROFKIT_HOOKS", "PROFKIT_HOOK_LOG")
 
 
 def _is_harmless(event: str, path: Any = None, words: Any = 0, flags: Any = 0, *_: Any) -> bool:
@@ -81,7 +80,8 @@ class _Hold:
             _import_first(arguments[0])
         while not (_is_harmless(event, *arguments) or self._is_own(event, arguments)):
             if os.path.exists(self._go):
-                self._end()
+                self._is_over, sys.dont_write_bytecode = True, self._writes_none
+                _forget()
                 return
             sleep(_PERIOD)
 
@@ -97,11 +97,6 @@ class _Hold:
             any(path == own or path.startswith(own + os.sep) for own in self._temporary)
             for path in paths
         )
-
-    def _end(self) -> None:
-        self._is_over = True
-        sys.dont_write_bytecode = self._writes_none
-        _forget()
 
 
 def _import_first(file: str) -> None:
@@ -134,8 +129,12 @@ def _import_first(file: str) -> None:
 
 def _forget() -> None:
     """Make the environment what it was without this file, for processes that are started."""
-    for name in _OWN:
-        os.environ.pop(name, None)
+    os.environ.pop("PROFKIT_HOLD", None)
+    hooks = os.environ.pop("PROFKIT_HOOKS", "").split(os.pathsep)
+    if others := [hook for hook in hooks if hook and not hook.startswith("sys=")]:
+        os.environ["PROFKIT_HOOKS"] = os.pathsep.join(others)
+        return
+    os.environ.pop("PROFKIT_HOOK_LOG", None)
     search = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
     if rest := [path for path in search if path not in ("", _STARTUP)]:
         os.environ["PYTHONPATH"] = os.pathsep.join(rest)
