@@ -1,12 +1,12 @@
-"""Starts a program under ncu, which makes it wait for a profiler, and later has ncu attach to it.
+"""Starts a program that is held, and later has ncu attach to it, which makes it wait for that.
 
     python -S attach.py FOLDER COMMAND ARGUMENT...
 
 The command starts the program. With FOLDER/go, the JSON of a command line and of seconds, that
 command is run to attach, again until the program listens or the seconds are over; what it prints is
-printed once it has attached, and its exit status is this one's. The program is held until then
-(`profkit.execution.injection.hold`): where it takes much memory before, or has ended, nothing is
-attached, which is exit status 75.
+printed once it has attached, and its exit status is this one's. Without a command line the program
+goes on alone. It is held until then (`profkit.execution.injection.hold`): where it takes much
+memory before, or has ended, or nothing is attached, the exit status is 75.
 """
 
 import json
@@ -34,14 +34,14 @@ def main(folder: Path, command: list[str]) -> int:
         time.sleep(_PERIOD)
     words, seconds = json.loads(go.read_bytes())
     end = time.monotonic() + seconds
-    while program.poll() is None and time.monotonic() < end:
+    while words and program.poll() is None and time.monotonic() < end:
         status, output = _attached(words)
         if _CONNECTED in output:
             return status
         if _LOOKED not in output:
             break
         time.sleep(_PAUSE)
-    return _NOT_ATTACHED
+    return _NOT_ATTACHED if words else program.wait()
 
 
 def _memory(held: Path) -> int:

@@ -9,7 +9,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -145,10 +147,13 @@ def run_program(
     features: frozenset[str] = frozenset(),
     on_record: Callable[[Result], None] | None = None,
     is_hooked: bool = True,
+    begin: Callable[[], subprocess.Popen[bytes]] | None = None,
+    plan_folder: Path | None = None,
 ) -> Result:
     """Run a program once, as a fork of `prepared` where it is given; a failure of it is a result.
     `features` are those of its first run, if there was one. `on_record` gets what is recorded as
-    soon as it is, while the program may go on.
+    soon as it is, while the program may go on. `begin` lets a program go on that was started early,
+    in the `hooked_environment` of `plan_folder`, where it has found this plan.
 
     It runs in its own copy of `folder`, where one is given, as checkpoints of one run would change
     the next; words of its command that are paths in the folder lead to the copy's.
@@ -156,11 +161,12 @@ def run_program(
     Raises EnvironmentProblem where the program can't be started.
     """
     names = tuple(switch.name for switch in switches)
-    with tempfile.TemporaryDirectory(prefix="profkit-try-", ignore_cleanup_errors=True) as made:
+    temporary = partial(tempfile.TemporaryDirectory, ignore_cleanup_errors=True)
+    with nullcontext(plan_folder) if plan_folder else temporary(prefix="profkit-try-") as made:
         place = Path(made)
         hooks = tuple(switch.hook for switch in switches if switch.hook)
         counts = (extent.unit, extent.units, extent.window)
-        plan = Plan(made, *counts, perturb, hooks, timeout, extent.grace, features)
+        plan = Plan(str(place), *counts, perturb, hooks, timeout, extent.grace, features)
         if prepared is not None:
             end, log = prepared.run(plan), prepared.place / "log"
         else:
@@ -174,7 +180,7 @@ def run_program(
                     on_record(_result(Result(names, 0.0), _records(place), extent, ""))
 
             rest, log = _Rest(math.inf, math.inf, place=place, on_record=note), place / "log"
-            end = _run(command, hooked, folder, rest, timeout)
+            end = _run(command, hooked, folder, rest, timeout, begin)
         records = _records(place)
         is_whole = not (place / STOPPED).exists()
         written = min((path.stat().st_mtime for path in place.glob("*.json")), default=math.inf)
@@ -226,6 +232,7 @@ def _run(
     folder: Path | None,
     rest: _Rest,
     timeout: float,
+    begin: Callable[[], subprocess.Popen[bytes]] | None,
 ) -> process.Finished:
     copy = folder and rest.place / "copy" / folder.name
     started, texts = time.monotonic(), [""]
@@ -233,14 +240,8 @@ def _run(
         command = [word.replace(f"{folder}/", f"{copy}/") for word in command]
         shutil.copytree(folder, copy, symlinks=True)
     try:
-        return process.run(
-            command,
-            environment=environment,
-            folder=copy,
-            timeout=timeout,
-            on_text=texts.append,
-            watchdog=rest,
-        )
+        supervisor = begin() if begin else process.start(command, environment, copy)
+        return process.follow(supervisor, timeout=timeout, on_text=texts.append, watchdog=rest)
     except Stalled:
         return process.Finished(0, time.monotonic() - started, "".join(texts))
     except process.TimedOut as late:
