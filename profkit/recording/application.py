@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -48,11 +49,11 @@ from profkit.page.application import application_section, page_without_report
 from profkit.page.data import RunParts
 from profkit.page.page import page_html
 from profkit.recording.application_plan import PLAN, ApplicationPlan, save_plan
-from profkit.recording.early import EarlyProgram, early_program
+from profkit.recording.early import EarlyProgram, EarlyPrograms, early_programs
 from profkit.recording.launch_filter import LaunchFilter, Search, own_device
 from profkit.recording.recording import Profiling, Recorded, Tell, refuse_nonsense, required
 from profkit.recording.selection import cost, passes
-from profkit.recording.unprofiled import WINDOW, unprofiled_step
+from profkit.recording.unprofiled import WINDOW, timed_environment, unprofiled_step
 from profkit.report.framing import walk
 from profkit.report.join import join
 from profkit.runs.manifest import Manifest
@@ -132,6 +133,7 @@ class _Application(Profiling):
     _finished: Collection[str] = ()  # recordings of a run that goes on
     _early = 0  # warnings before ncu: those that stay true when ncu goes on
     _is_run = False
+    _timed: EarlyProgram | None = None
     _waiting: EarlyProgram | None = None
 
     def application(self, resumed: Path | None) -> ApplicationOutcome:
@@ -140,7 +142,7 @@ class _Application(Profiling):
         with (
             self.draft(resumed and resumed.absolute()) as self._run,
             self._remedied(),
-            self._started_early(resumed) as self._waiting,
+            self._started_early(resumed) as (self._timed, self._waiting),
         ):
             if resumed:
                 self._go_on()
@@ -151,10 +153,11 @@ class _Application(Profiling):
                 picks = _picks(kernels, steps, plan.explain)
                 if plan.collectives:
                     picks += _collectives(kernels, first_rank(steps))
-            if self._is_run and self._unprofiled is None:
-                self._keep("unprofiled")
-                self._unprofiled = self._measured(events)
             program = _Program(kernels, steps, self._recording_time)
+            with _used(self._timed, program) as timed:
+                if self._is_run and self._unprofiled is None:
+                    self._keep("unprofiled")
+                    self._unprofiled = self._measured(events, timed)
             with ThreadPoolExecutor(1) as beside:
                 early = beside.submit(self._of_timeline, events, nodes)
                 report, failure = self._profiled(program, picks)
@@ -373,7 +376,7 @@ class _Application(Profiling):
         """Seconds that the program took under nsys."""
         return sum(stage.seconds for stage in self.stages if stage.name == _RECORDING[0])
 
-    def _measured(self, events: Events) -> UnprofiledStep | None:
+    def _measured(self, events: Events, early: EarlyProgram | None) -> UnprofiledStep | None:
         """A step's time without a profiler; None where it can't be had, or says nothing about the
         host, which is hidden behind the GPU."""
         steps = steady_steps(events, self.plan.step)
@@ -382,12 +385,11 @@ class _Application(Profiling):
         limit = min(self._recording_time + WINDOW, self._left() - self._recording_time)
         if limit < WINDOW:
             return None
-        first, program = first_rank(steps), self.program()
+        first = first_rank(steps)
+        measure = partial(unprofiled_step, self.program(), first.median, len(first), early=early)
         try:
             with self.stage("unprofiled"):
-                return unprofiled_step(
-                    program, first.median, len(first), environment=self.environment, timeout=limit
-                )
+                return measure(environment=self.environment, timeout=limit)
         except ProfkitError as error:
             self.warn_of("the host's times are assumed", error)
             return None
@@ -482,23 +484,23 @@ class _Application(Profiling):
         seconds = program.seconds + self._seconds(selection)
         return self.plan.budget is not None or share >= _WORTH_A_SECOND * seconds
 
-    def _started_early(self, resumed: Path | None) -> AbstractContextManager[EarlyProgram | None]:
-        """The program that is started for ncu while it is recorded, where it may be."""
+    def _started_early(self, resumed: Path | None) -> AbstractContextManager[EarlyPrograms]:
+        """The program, started twice while it is recorded, where it may be."""
         if resumed or self.plan.collectives:
-            return nullcontext()
-        return early_program(self.tool, self.options(), self.program(), self.environment)
+            return nullcontext((None, None))
+        program, options = self.program(), self.options()
+        return early_programs(program, self.environment, timed_environment, self.tool, options)
 
     def _replayed_early(
         self, earlier: Report | None, selection: LaunchFilter, program: _Program
     ) -> tuple[Report | None, ProfkitError | None]:
         """As `_replayed`, of the program that was started early where that succeeds."""
         waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            with closing(waiting):
-                if waiting.is_held and program.processes == 1:
-                    report, failure = self._replayed(earlier, selection, program, waiting)
-                    if report is not earlier or isinstance(failure, CountersRefused | _OutOfTime):
-                        return report, failure
+        with _used(waiting, program) as early:
+            if early is not None:
+                report, failure = self._replayed(earlier, selection, program, early)
+                if report is not earlier or isinstance(failure, CountersRefused | _OutOfTime):
+                    return report, failure
         return self._replayed(earlier, selection, program)
 
     def _replayed(
@@ -529,7 +531,7 @@ class _Application(Profiling):
         with tempfile.TemporaryDirectory(prefix=f"{PARTIAL}ncu-", dir=self.folder) as temporary:
             name = f"{Path(temporary).name}/{plan.name}.ncu-rep"
             try:
-                begin = waiting.attach if waiting else None
+                begin = waiting.begin if waiting else None
                 self.record(name, options, selection.launches, "ncu", watchdog, begin)
             except Stalled as stalled:
                 kind = _OutOfTime if stalled.late else TargetFailed
@@ -567,6 +569,14 @@ class _Application(Profiling):
                 path.unlink()
                 raise
         return report
+
+
+@contextmanager
+def _used(early: EarlyProgram | None, program: _Program) -> Iterator[EarlyProgram | None]:
+    """A program that was started early if it can take the place of another start; it is ended in
+    the end."""
+    with closing(early) if early else nullcontext():
+        yield early if early and early.is_held and program.processes == 1 else None
 
 
 def _host_matters(events: Events, steps: Sequence[Steps]) -> bool:

@@ -1,6 +1,6 @@
-"""A program's start for ncu while nsys records it: of a second start nothing is waited for.
+"""A program's starts, to be timed and for ncu, while nsys records it: nothing waits for them.
 
-Two runs of a program must not meet. The early one is held before its first line, with its libraries
+Two runs of a program must not meet. An early one is held before its first line, with its libraries
 loaded (`profkit.execution.injection.hold`), and by ncu before its first use of a GPU.
 """
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,23 +34,23 @@ _OLD = "import sys; sys.exit(sys.version_info < (3, 9))"  # which doesn't load t
 
 @dataclass(frozen=True, eq=False)
 class EarlyProgram:
-    """A program that waits for ncu."""
+    """A program that is held in a folder, for ncu at a port."""
 
+    place: Path
     port: int
-    _place: Path
     _supervisor: subprocess.Popen[bytes]
     _began: float
 
     @property
     def is_held(self) -> bool:
-        return (self._place / "held").exists() and self._supervisor.poll() is None
+        return (self.place / "held").exists() and self._supervisor.poll() is None
 
-    def attach(self, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Let it go on, and attach by a command line; what runs both. It is tried for as long as
-        the program has been under way: under nsys it has ended since."""
+    def begin(self, words: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        """Let it go on, and attach by a command line, if there is one; what runs both. It is tried
+        for as long as the program has been under way: under nsys it has ended since."""
         order = (words, time.monotonic() - self._began)
         with suppress(OSError):
-            write_atomic(self._place / "go", msgspec.json.encode(order))
+            write_atomic(self.place / "go", msgspec.json.encode(order))
         return self._supervisor
 
     def close(self) -> None:
@@ -60,41 +60,48 @@ class EarlyProgram:
         self._supervisor.stdout.close()
 
 
+EarlyPrograms = tuple[EarlyProgram | None, EarlyProgram | None]
+"""A program that is to be timed, and the same for ncu; None where that may not be started early."""
+
+
 @contextmanager
-def early_program(
-    tool: Tool, options: ncu.NcuOptions, program: Sequence[str], environment: Mapping[str, str]
-) -> Iterator[EarlyProgram | None]:
-    """A program that is started early and ended in the end; None where that may not be: it is no
-    Python program, or the processor is needed."""
+def early_programs(
+    program: Sequence[str],
+    environment: Mapping[str, str],
+    timed_environment: Callable[[Mapping[str, str], Path], Mapping[str, str]],
+    tool: Tool,
+    options: ncu.NcuOptions,
+) -> Iterator[EarlyPrograms]:
+    """A program that is started early twice, and ended in the end. It isn't where it is no Python
+    program, or the processor is needed."""
+    timed = for_ncu = None
     many = len(os.sched_getaffinity(0)) >= _FEWEST_CORES
-    early: EarlyProgram | None = None
-    if not many or tool.version < _ATTACHES or not _can_be_held(program, environment):
-        yield None
-        return
     with ExitStack() as stack:
         with suppress(OSError, EnvironmentProblem):
-            folder = tempfile.TemporaryDirectory(
-                prefix="profkit-early-", ignore_cleanup_errors=True
-            )
-            place = Path(stack.enter_context(folder))
-            early = _started(place, tool, options, program, environment)
-            stack.callback(early.close)
-        yield early
+            if many and _can_be_held(program, environment):
+                port = _free_port()
+                timed = _started(stack, environment, port, timed_environment, program)
+                if tool.version >= _ATTACHES:
+                    launching = ncu.launching(tool, options, port, program)
+                    for_ncu = _started(stack, environment, port, lambda own, _: own, launching)
+        yield timed, for_ncu
 
 
 def _started(
-    place: Path,
-    tool: Tool,
-    options: ncu.NcuOptions,
-    program: Sequence[str],
+    stack: ExitStack,
     environment: Mapping[str, str],
+    port: int,
+    extended: Callable[[Mapping[str, str], Path], Mapping[str, str]],
+    command: Sequence[str],
 ) -> EarlyProgram:
-    added = held(environment, place).items() - environment.items()
-    port = _free_port()
-    words = ["env", *(f"{name}={value}" for name, value in added)]
-    words += ncu.launching(tool, options, port, program)
+    folder = tempfile.TemporaryDirectory(prefix="profkit-early-", ignore_cleanup_errors=True)
+    place = Path(stack.enter_context(folder))
+    added = extended(held(environment, place), place).items() - environment.items()
+    words = ["env", *(f"{name}={value}" for name, value in added), *command]
     runner = [sys.executable, "-S", str(Path(attach.__file__)), str(place), *words]
-    return EarlyProgram(port, place, process.start(runner, environment), time.monotonic())
+    early = EarlyProgram(place, port, process.start(runner, environment), time.monotonic())
+    stack.callback(early.close)
+    return early
 
 
 def _can_be_held(program: Sequence[str], environment: Mapping[str, str]) -> bool:

@@ -1,11 +1,15 @@
 """A step's time without a profiler, from a short run of the program: nsys slows down the host."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from statistics import median
 
 from profkit.application.picks_file import UnprofiledStep
 from profkit.core.errors import TargetFailed
-from profkit.trial.run import WALL, Extent, run_program
+from profkit.recording.early import EarlyProgram
+from profkit.trial.prepared import Plan
+from profkit.trial.run import TIMED_OUT, WALL, Extent, hooked_environment, run_program
 from profkit.ui.text import number
 
 WINDOW = 2.0
@@ -15,6 +19,12 @@ _LEAST, _MOST = 0.3, 1.2
 H200; other times are of another step, or of another state of the machine."""
 
 
+def timed_environment(environment: Mapping[str, str], place: Path) -> dict[str, str]:
+    """The variables of a program that is started early, with its plan in the folder `place`."""
+    Plan(str(place), None, 0, WINDOW, "", (), 0.0).write(place / "plan")
+    return hooked_environment(environment, place)
+
+
 def unprofiled_step(
     program: Sequence[str],
     recorded: float,
@@ -22,15 +32,21 @@ def unprofiled_step(
     *,
     environment: Mapping[str, str],
     timeout: float,
+    early: EarlyProgram | None = None,
 ) -> UnprofiledStep:
-    """Run a program whose `steps` took `recorded` s each under nsys, until there are enough.
+    """Run a program whose `steps` took `recorded` s each under nsys, until there are enough; the
+    one that was started `early` unless that fails.
 
     Where its steps aren't seen from outside, the whole run is divided by their number: with its
     start it is an upper bound, used where it is below the recorded time. Raises TargetFailed where
     the program says nothing within `timeout` s.
     """
-    extent = Extent(window=WINDOW)
-    result = run_program(program, (), extent, environment=environment, timeout=timeout)
+    run = partial(run_program, program, (), Extent(window=WINDOW), environment=environment)
+    if early is not None:
+        result = run(timeout=timeout, begin=early.begin, plan_folder=early.place)
+        timeout -= result.seconds
+    if early is None or (result.failure and result.status != TIMED_OUT):
+        result = run(timeout=timeout)
     if result.failure:
         raise TargetFailed(f"without a profiler: {result.failure}", "run it without profkit first")
     if result.unit == WALL:

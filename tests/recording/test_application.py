@@ -255,15 +255,21 @@ def test_an_application_becomes_a_run_of_its_timeline_and_picked_kernels(recorde
     assert min(map(int, numbers)) > 1  # none of the first, slow step
 
 
-def test_where_the_host_limits_a_step_it_is_timed_without_a_profiler(bench: Bench) -> None:
+def host_bound(folder: Path, launch_cost: int, ranks: int = 1) -> Path:
+    """The timeline of a program of ten steps that wait for the host."""
     recording = Recording()
-    host = Host(recording, launch_cost=100 * MS)
-    for _ in range(10):
-        with host.range("step"):
-            for name, grid, block, _ in launches():
-                host.launch(name, 5 * US, grid=grid, block=block)
-            host.synchronize()
-    planned(bench, write_export(recording.events(), bench.folder / "slow.sqlite"), nap=1)
+    for rank in range(ranks):
+        host = Host(recording, rank + 1, device=rank, number=100 + rank, launch_cost=launch_cost)
+        for _ in range(10):
+            with host.range("step"):
+                for name, grid, block, _ in launches():
+                    host.launch(name, 5 * US, grid=grid, block=block)
+                host.synchronize()
+    return write_export(recording.events(), folder / "slow.sqlite")
+
+
+def test_where_the_host_limits_a_step_it_is_timed_without_a_profiler(bench: Bench) -> None:
+    planned(bench, host_bound(bench.folder, 100 * MS), nap=1)
     seconds = 0.35 * 10 * len(launches()) * 100e-3  # of less than 0.3 it would not be used
     done = bench.profile("--app", "--nvtx", "step", "--", bench.app(f"sleep {seconds}"))
     assert done.returncode == 0, done.stderr

@@ -1,11 +1,14 @@
-"""`profile --app` of a Python program that is started for ncu while nsys records it."""
+"""`profile --app` of a Python program that is started, to be timed and for ncu, while nsys records
+it."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,10 @@ from profkit.core.errors import EnvironmentProblem
 from profkit.recording import early
 from profkit.recording.application import ApplicationOutcome, profile_application
 from profkit.recording.application_plan import ApplicationPlan
-from tests.recording.test_application import bench, picks, planned, program
+from profkit.recording.unprofiled import timed_environment
+from tests.application.synthetic import MS
+from tests.conftest import moments
+from tests.recording.test_application import bench, host_bound, launches, picks, planned, program
 from tests.recording.test_profile import Bench, wait_for
 
 __all__ = ["bench"]
@@ -39,6 +45,31 @@ if waits:
         time.sleep(0.01)
     time.sleep(600)
 """
+TIMED = """
+import json, os, sys, time
+from pathlib import Path
+here, temporary = Path(__file__).parent, Path(os.environ["TMPDIR"])
+if "STAND_IN_WAITS" in os.environ:
+    (here / "part").write_text(str(os.getpid()))
+    (here / "part").rename(here / "gpu")
+    time.sleep(600)
+elif "PROFKIT_TRIAL" in os.environ:
+    with (here / "timed").open("a") as timed:
+        timed.write(f"{os.getpid()}\\n")
+    held = json.loads((here / "held").read_text())
+    exec(sys.argv[2])
+    time.sleep(1.5)
+elif not (here / "held").exists():  # under nsys
+    held = []
+    while not (len(held) == 2 and all(held)):
+        held = [path.read_text() for path in temporary.glob("profkit-early-*/held")]
+        time.sleep(0.01)
+    (here / "held").write_text(json.dumps(held))
+    exec(sys.argv[1])
+    time.sleep(2)
+"""
+LAUNCH_COST = 50 * MS
+"""With which a run of 1.5 s takes a third of the time under nsys."""
 MANY_CORES = """
 import sys
 from profkit.recording import early
@@ -61,6 +92,7 @@ def profile(
     for name, value in bench.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(early, "_FEWEST_CORES", 1)
+    monkeypatch.setattr(tempfile, "tempdir", str(bench.folder / "tmp"))
     options = NcuOptions(sections="lean")
     asked = ApplicationPlan(words, out=bench.runs, plain=True, options=options, **more)
     return profile_application(asked, lambda *_: None)
@@ -74,7 +106,7 @@ def starts(bench: Bench) -> list[str]:
 def test_ncu_attaches_to_a_program_that_was_held_meanwhile(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned(bench, program(bench.folder), nap=0.1)
+    planned(bench, program(bench.folder), nap=0.1, export_nap=1)
     outcome = profile(bench, monkeypatch, script(bench))
     assert outcome.failure is None
     assert starts(bench) == ["plain", "early"]
@@ -131,7 +163,7 @@ def test_ranks_and_what_ends_early_are_profiled_as_before(
 def test_counters_that_are_refused_are_not_asked_for_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned(bench, program(bench.folder), "permission")
+    planned(bench, program(bench.folder), "permission", export_nap=1)
     outcome = profile(bench, monkeypatch, script(bench))
     assert isinstance(outcome.failure, EnvironmentProblem)
     assert starts(bench) == ["plain", "early"]
@@ -152,8 +184,10 @@ def test_what_can_not_be_held_is_not_started_early(
 ) -> None:
     monkeypatch.setattr(early, "_FEWEST_CORES", 1)
     tool = Tool(str(tmp_path / "ncu"), (2025, 3, 1))
-    with early.early_program(tool, NcuOptions(), words, {"PATH": "/usr/bin:/bin"}) as waiting:
-        assert waiting is None
+    with early.early_programs(
+        words, {"PATH": "/usr/bin:/bin"}, timed_environment, tool, NcuOptions()
+    ) as programs:
+        assert programs == (None, None)
 
 
 def test_a_program_with_much_memory_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,11 +209,7 @@ def test_whatever_ends_profkit_ends_the_early_program(
     bench: Bench, number: signal.Signals, moment: str
 ) -> None:
     planned(bench, program(bench.folder), "hangs", nap=0.5, export_nap=2)
-    command = (*bench.command("--app", "--", *script(bench))[3:],)
-    profkit = subprocess.Popen(
-        [sys.executable, "-c", MANY_CORES, *command], env=bench.environment(),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    profkit = start_on_many_cores(bench, script(bench))
     wait_for(bench.folder / moment)
     time.sleep(0.2)
     profkit.send_signal(number)
@@ -187,3 +217,95 @@ def test_whatever_ends_profkit_ends_the_early_program(
     assert bench.gone(), bench.processes()
     if moment != "attached":
         assert "early" not in starts(bench)
+
+
+def timed(bench: Bench, under_nsys: str = "pass", without: str = "pass") -> tuple[str, ...]:
+    """A program that does this under nsys, once both others are held, and that when timed."""
+    (bench.folder / "main.py").write_text(TIMED, encoding="utf-8")
+    return (sys.executable, str(bench.folder / "main.py"), under_nsys, without)
+
+
+def early_and_timed(bench: Bench) -> list[bool]:
+    """Of each process that was timed whether it was there while nsys recorded."""
+    held = json.loads((bench.folder / "held").read_text())
+    return [number in held for number in (bench.folder / "timed").read_text().split()]
+
+
+KILLED = "[os.kill(int(number), 9) for number in held]"
+
+
+@pytest.mark.parametrize(
+    ("under_nsys", "without", "expected"),
+    [
+        ("pass", "pass", [True]),
+        (KILLED, "pass", [False]),
+        ("pass", "str(os.getpid()) in held and sys.exit(3)", [True, False]),
+    ],
+)
+def test_a_step_is_timed_in_a_program_that_was_held_meanwhile(
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    under_nsys: str,
+    without: str,
+    expected: list[bool],
+) -> None:
+    """Where it has ended, or fails, the program is started again."""
+    planned(bench, host_bound(bench.folder, LAUNCH_COST))
+    outcome = profile(bench, monkeypatch, timed(bench, under_nsys, without))
+    assert early_and_timed(bench) == expected
+    assert not [warning for warning in outcome.warnings if "host" in warning]
+    unprofiled = picks(bench).unprofiled
+    assert unprofiled
+    assert unprofiled.source == "wall time by step"
+    assert 0.15 <= unprofiled.seconds <= len(launches()) * LAUNCH_COST / 1e9
+    assert [stage.name for stage in outcome.stages].count("unprofiled") == 1
+    assert bench.gone()
+    assert not list((bench.folder / "tmp").glob("profkit-[et]*"))
+
+
+def test_ranks_are_timed_as_before(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned(bench, host_bound(bench.folder, LAUNCH_COST, ranks=2))
+    profile(bench, monkeypatch, timed(bench))
+    assert early_and_timed(bench) == [False]
+    assert picks(bench).unprofiled
+    assert bench.gone()
+
+
+def start_on_many_cores(bench: Bench, words: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    command = (*bench.command("--app", "--", *words)[3:],)
+    return subprocess.Popen(
+        [sys.executable, "-c", MANY_CORES, *command], env=bench.environment(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("number", "start"), [(signal.SIGKILL, 4), (signal.SIGINT, 6), (signal.SIGTERM, 8)]
+)
+def test_an_end_at_any_moment_leaves_nothing_of_early_programs(
+    bench: Bench, number: signal.Signals, start: int
+) -> None:
+    planned(bench, host_bound(bench.folder, LAUNCH_COST))
+    for point in moments(12, start):
+        for name in ("held", "gpu", "attached"):
+            (bench.folder / name).unlink(missing_ok=True)
+        profkit = start_on_many_cores(bench, timed(bench))
+        time.sleep(point / 2)
+        profkit.send_signal(number)
+        profkit.wait(timeout=600)
+        assert bench.gone(), bench.processes()
+        folders = list((bench.folder / "tmp").glob("profkit-early-*"))
+        assert not folders or number == signal.SIGKILL
+        for folder in folders:
+            shutil.rmtree(folder)
+
+
+def test_the_end_of_profkit_is_that_of_a_program_that_is_timed(bench: Bench) -> None:
+    planned(bench, host_bound(bench.folder, LAUNCH_COST))
+    profkit = start_on_many_cores(bench, timed(bench, without="time.sleep(600)"))
+    wait_for(bench.folder / "timed")
+    profkit.terminate()
+    profkit.wait(timeout=600)
+    assert bench.gone(), bench.processes()
+    assert early_and_timed(bench) == [True]
+    assert not list((bench.folder / "tmp").glob("profkit-[et]*"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import time
 from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +14,11 @@ import pytest
 
 from profkit.application.picks_file import UnprofiledStep
 from profkit.capture import process
+from profkit.capture.ncu import NcuOptions
+from profkit.capture.tools import Tool
 from profkit.core.errors import TargetFailed
-from profkit.recording.unprofiled import unprofiled_step
+from profkit.recording import early
+from profkit.recording.unprofiled import timed_environment, unprofiled_step
 
 STEP = 0.05
 TRAINING = f"""
@@ -42,6 +46,36 @@ def test_steps_of_torch_are_seen_and_the_program_is_ended_after_some(tmp_path: P
     assert step.source == "optimizer steps"
     assert step.seconds == pytest.approx(STEP)
     assert step.count >= 10
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+def test_steps_are_seen_in_a_program_that_was_held_with_torch_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time of its import is not the program's."""
+    monkeypatch.setattr(early, "_FEWEST_CORES", 1)
+    old = Tool("ncu", (2020, 1, 0))  # which doesn't attach
+    program = tmp_path / "train.py"
+    program.write_text(TRAINING)
+    words = (sys.executable, str(program))
+    with early.early_programs(words, os.environ, timed_environment, old, NcuOptions()) as started:
+        timed, for_ncu = started
+        assert timed
+        assert for_ncu is None
+        number = timed.place / "held"
+        while not (number.exists() and has_torch(number.read_text())):
+            time.sleep(0.05)
+        step = unprofiled_step(
+            words, 1.5 * STEP, 30, environment=os.environ, timeout=300, early=timed
+        )
+    assert step.source == "optimizer steps"
+    assert step.seconds == pytest.approx(STEP)
+    assert step.count >= 10
+    assert not timed.place.exists()
+
+
+def has_torch(process: str) -> bool:
+    return process != "" and "libtorch" in Path(f"/proc/{process}/maps").read_text()
 
 
 @pytest.fixture
