@@ -604,7 +604,7 @@ def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
                 trial.run(union)
         chosen = best(evidence, level)
         if chosen in trial.worthy and _is_clean(trial, chosen):
-            trial.prove(chosen)
+            trial.prove(chosen, 1.0)
 
 
 def _extend(trial: _Search, candidates: Sequence[Switch], level: Changes) -> None:
