@@ -57,6 +57,7 @@ _NOISE = 1.5  # chosen: standard deviations of a mean, below which others are tr
 _NEAR = 0.95  # chosen: a switch that costs less alone may gain with others
 _LEVELS: tuple[Changes, ...] = ("precision", "random")
 _BESIDE: tuple[Changes, ...] = ("nothing", "random")  # computing is as before
+_APART = "optimizer"  # whose work is not in the modules that are compiled
 _KINDS: Mapping[Changes, Perturbation] = {
     "nothing": "", "rounding": "rounding", "random": "random", "precision": "rounding"
 }  # fmt: skip
@@ -331,7 +332,10 @@ class _Search:
             if set(part) < set(combination)
             and any(switch.start for switch in part)
             and not self.evidence.failure(part)
-            and all(switch.changes in _BESIDE for switch in set(combination) - set(part))
+            and all(
+                switch.changes in _BESIDE or switch.group == _APART
+                for switch in set(combination) - set(part)
+            )
         ]
         return max(parts, key=len, default=())
 
