@@ -57,6 +57,7 @@ _NOISE = 1.5  # chosen: standard deviations of a mean, below which others are tr
 _NEAR = 0.95  # chosen: a switch that costs less alone may gain with others
 _LEVELS: tuple[Changes, ...] = ("precision", "random")
 _BESIDE: tuple[Changes, ...] = ("nothing", "random")  # computing is as before
+_APART = "optimizer"  # whose work is not in the modules that are compiled
 _KINDS: Mapping[Changes, Perturbation] = {
     "nothing": "", "rounding": "rounding", "random": "random", "precision": "rounding"
 }  # fmt: skip
@@ -219,6 +220,11 @@ class Evidence:
         return not is_torch or kinds <= {run.perturbed for run in self.perturbed}
 
 
+def _is_beside(switch: Switch) -> bool:
+    """Whether what a compiler sees is as without a switch."""
+    return switch.changes in _BESIDE or switch.group == _APART
+
+
 def declared(combination: Combination) -> Changes:
     """What the switches of a combination change at most."""
     return max((switch.changes for switch in combination), key=_ORDER.index, default="nothing")
@@ -331,7 +337,7 @@ class _Search:
             if set(part) < set(combination)
             and any(switch.start for switch in part)
             and not self.evidence.failure(part)
-            and all(switch.changes in _BESIDE for switch in set(combination) - set(part))
+            and all(map(_is_beside, set(combination) - set(part)))
         ]
         return max(parts, key=len, default=())
 
@@ -570,16 +576,22 @@ def best(evidence: Evidence, level: Changes) -> Combination:
 def _ranked(
     evidence: Evidence, candidates: Sequence[Switch], level: Changes, limit: str = ""
 ) -> list[Switch]:
-    """Switches that change no more than `level`, fastest first, without those that were no use; of
-    those that help against a `limit` also what was not tried."""
+    """Switches that change no more than `level`, fastest first, without those that were no use,
+    then what was not tried and costs little; of those that help against a `limit` also what was not
+    tried alone."""
     allowed, least = _ORDER.index(level), _NEAR / evidence.step
+    tried = {switch for combination in evidence.combinations for switch in combination}
     alone = {switch: evidence.share(switch) for switch in candidates}
     return [
         switch
         for switch in sorted(candidates, key=lambda each: -alone[each])
         if switch not in evidence.skipped
         and _ORDER.index(switch.changes) <= allowed
-        and (alone[switch] > least or (limit in switch.helps and not evidence.of((switch,))))
+        and (
+            alone[switch] > least
+            or (switch not in tried and switch.typical > _LIKELY and _is_beside(switch))
+            or (limit in switch.helps and not evidence.of((switch,)))
+        )
         and (evidence.is_same((switch,)) or not evidence.is_perturbed((switch,)))
     ]
 
@@ -588,11 +600,11 @@ def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
     """Put all switches that gain, then all that promise much, together with the best so far, first
     those that compile nothing, and prove what comes of it: two limits of about the same height
     hide what lowers one of them."""
-    evidence = trial.evidence
+    evidence, base = trial.evidence, trial.base
     for level in _LEVELS:
         ranked = _ranked(evidence, candidates, level)
         gaining = [each for each in ranked if evidence.share(each) > evidence.step]
-        likely = [each for each in ranked if each.typical > _LIKELY]
+        likely = [each for each in ranked if each.typical > _LIKELY and evidence.share(each)]
         hopeful = [each for each in likely if level == "precision" or each.changes != "random"]
         rows = ([each for each in row if not each.start] for row in (gaining, hopeful))
         for several in (*rows, gaining, hopeful):
@@ -602,9 +614,12 @@ def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
             is_new = len(union) > 1 and union not in evidence.combinations
             if is_new and trial.fits(union):
                 trial.run(union)
+        _extend(trial, [each for each in ranked if not evidence.share(each)], level)
         chosen = best(evidence, level)
-        if chosen in trial.worthy and _is_clean(trial, chosen):
-            trial.prove(chosen)
+        is_sound = chosen in trial.worthy and _is_clean(trial, chosen)
+        if is_sound and trial.prove(chosen, 1.0):
+            trial.prove(_needed(trial, chosen), 1.0)
+    trial.base = base
 
 
 def _extend(trial: _Search, candidates: Sequence[Switch], level: Changes) -> None:
@@ -648,6 +663,19 @@ def _added(combination: Combination, switch: Switch) -> Combination | None:
     if is_rival or switch in combination:
         return None
     return tuple(sorted((*combination, switch), key=lambda each: each.name))
+
+
+def _needed(trial: _Search, combination: Combination) -> Combination:
+    """A combination without the switches without which it seems as fast."""
+    evidence = trial.evidence
+    for switch in sorted(combination, key=evidence.share):
+        trial.base, fewer = combination, tuple(each for each in combination if each is not switch)
+        is_faster = None if fewer and evidence.share(switch) <= evidence.step else True
+        while is_faster is None and trial.fits(fewer):
+            is_sound = not trial.run(fewer).failure and evidence.is_same(fewer)
+            is_faster = not is_sound or evidence.is_faster(combination, fewer)
+        combination = fewer if is_faster is False else combination
+    return combination
 
 
 def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:

@@ -37,7 +37,11 @@ _ONCE = (  # of each row, the largest gain counts, others little
     {"sdpa-flash", "sdpa-efficient", "sdpa-cudnn", "compile"},
     {"fused-optimizer", "foreach-optimizer"},
 )
-_BESIDE = {name for name, switch in _SWITCHES.items() if switch.changes in ("nothing", "random")}
+_BESIDE = {  # not in the modules that are compiled
+    name
+    for name, switch in _SWITCHES.items()
+    if switch.changes in ("nothing", "random") or switch.group == "optimizer"
+}
 _AGAIN = 0.1
 CLEAR = 1.03  # of a part of the best combination, below which others give its gain
 
@@ -98,8 +102,7 @@ class HandMeasured:
         is_first = not self.runs
         seconds = max(FIRST, self.start) if is_first else self.start
         if any(switch.start for switch in switches):
-            others = {name for name in names if _SWITCHES[name].changes in ("nothing", "random")}
-            computing = set(names) - others | {name for name in others if _SWITCHES[name].start}
+            computing = set(names) - _BESIDE | {name for name in names if _SWITCHES[name].start}
             is_cached = any(computing <= set(run) <= computing | _BESIDE for _, run in self.runs)
             is_tuned = "compile-max-autotune" in names
             seconds += CACHED if is_cached else AUTOTUNING if is_tuned else COMPILING
