@@ -329,17 +329,16 @@ class _Search:
         return max([self.cost(compiled), *inside]) + max(apart, default=0.0)
 
     def compiled(self, combination: Combination) -> Combination:
-        """The largest part of a combination that has compiled what it does, as the rest changes no
+        """The largest combination that has compiled what one does, as the difference changes no
         computing; () without."""
-        parts = [
-            part
-            for part in self.evidence.combinations
-            if set(part) < set(combination)
-            and any(switch.start for switch in part)
-            and not self.evidence.failure(part)
-            and all(map(_is_beside, set(combination) - set(part)))
+        known = [
+            other
+            for other in self.evidence.combinations
+            if any(switch.start for switch in other)
+            and not self.evidence.failure(other)
+            and all(map(_is_beside, {*other} ^ {*combination}))
         ]
-        return max(parts, key=len, default=())
+        return max(known, key=len, default=())
 
     def more(self, switch: Switch) -> float:
         """Seconds by which a first run with a switch is longer than an unchanged one: variables are
@@ -469,6 +468,8 @@ def search(
         _unite(trial, candidates)
         _screen(trial, candidates, _EXTENDING)
         _unite(trial, candidates)
+        for chosen in filter(trial.is_decided, trial.worthy):
+            trial.prove(_needed(trial, chosen), 1.0)
         for level in reversed(_LEVELS):
             _extend(trial, candidates, level)
         _confirm(trial, candidates)
@@ -616,9 +617,8 @@ def _unite(trial: _Search, candidates: Sequence[Switch]) -> None:
                 trial.run(union)
         _extend(trial, [each for each in ranked if not evidence.share(each)], level)
         chosen = best(evidence, level)
-        is_sound = chosen in trial.worthy and _is_clean(trial, chosen)
-        if is_sound and trial.prove(chosen, 1.0):
-            trial.prove(_needed(trial, chosen), 1.0)
+        if chosen in trial.worthy and _is_clean(trial, chosen):
+            trial.prove(chosen, 1.0)
     trial.base = base
 
 
