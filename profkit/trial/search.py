@@ -504,7 +504,8 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
         for switch in candidates
         if trial.is_open(switch)
         and trial.trying(switch) not in seen
-        and trial.used(trial.cost(trial.trying(switch))) <= share
+        and trial.used(trial.cost(trial.trying(switch)) - trial.reserved) <= share
+        and trial.used(trial.cost(trial.trying(switch))) <= 1
     ]:
         switch = max(rows, key=lambda each: trial.promise(each) / trial.cost(trial.trying(each)))
         together, base = trial.trying(switch), trial.base
