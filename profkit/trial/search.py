@@ -468,7 +468,7 @@ def search(
         _unite(trial, candidates)
         _screen(trial, candidates, _EXTENDING)
         _unite(trial, candidates)
-        for chosen in filter(trial.is_decided, trial.worthy):
+        for chosen in filter(trial.is_decided, [best(evidence, level) for level in _LEVELS]):
             trial.prove(_needed(trial, chosen), 1.0)
         for level in reversed(_LEVELS):
             _extend(trial, candidates, level)
