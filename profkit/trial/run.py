@@ -125,6 +125,7 @@ class _Record(Struct, frozen=True):
     passed: dict[str, int]
     intervals: dict[str, list[float]]
     compiling: dict[str, list[int]]
+    waiting: dict[str, float]
     backlog: dict[str, float]
     results: dict[str, list[list[float | None] | None]]
     features: frozenset[str]
@@ -327,7 +328,7 @@ def _result(result: Result, records: Sequence[_Record], extent: Extent, problem:
     times = _steady(intervals, record.compiling.get(unit, []))
     if not times:
         return replace(result, failure=f"no {unit} is seen any more")
-    limit = _limit(record, unit, sum(intervals), sum(times) / len(times))
+    limit = _limit(record, unit, sum(times) / len(times))
     count = record.passed.get(unit, 0) + len(intervals) + 1
     return replace(result, unit=unit, units=count, times=tuple(times), limit=limit)
 
@@ -349,10 +350,10 @@ def _rank(record: _Record, unit: str | None) -> tuple[bool, int, int]:
     return kind == "optimizer", len(record.intervals.get(kind, ())), -record.rank
 
 
-def _limit(record: _Record, unit: str, total: float, mean: float) -> Limit:
+def _limit(record: _Record, unit: str, mean: float) -> Limit:
     """What the units wait for: input, host or device."""
     # Chosen: a loss that loaders can win back.
-    if float(record.facts.get("loader", 0.0)) > 0.15 * total:
+    if record.waiting.get(unit, 0.0) > 0.15:
         return "input"
     # Chosen: a device that is behind by less than a tenth of a step waits for the host.
     return "device" if record.backlog.get(unit, 0.0) > 0.1 * mean else "host"

@@ -193,6 +193,13 @@ class Evidence:
                 shares.append(self.speedup(combination) / self.speedup(known[rest]))
         return max(shares)
 
+    def is_hidden(self, switch: Switch) -> bool:
+        """Whether a switch was tried, but only where it does not help against what limits it."""
+        rests = [[each for each in row if each is not switch] for row in self.combinations]
+        tried = [rest for rest, row in zip(rests, self.combinations, strict=True) if rest != [*row]]
+        limits = {run.limit for rest in tried for run in self.of(tuple(rest))}
+        return bool(limits) and not limits & {*switch.helps}
+
     def failure(self, combination: Combination) -> str:
         """Why the last run of a combination says nothing, "" where it does."""
         runs = self.of(combination)
@@ -593,6 +600,7 @@ def _ranked(
             alone[switch] > least
             or (switch not in tried and switch.typical > _LIKELY and _is_beside(switch))
             or (limit in switch.helps and not evidence.of((switch,)))
+            or evidence.is_hidden(switch)
         )
         and (evidence.is_same((switch,)) or not evidence.is_perturbed((switch,)))
     ]

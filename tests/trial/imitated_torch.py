@@ -25,7 +25,8 @@ class Optimizer:
         for hook in hooks:
             hook(self)
 class Iterator:
-    def __next__(self): raise StopIteration
+    def __next__(self): return self._next_data()
+    def _next_data(self): raise StopIteration
 hooks = []
 _C = SimpleNamespace()
 nn = SimpleNamespace(Module=Module)

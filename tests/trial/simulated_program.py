@@ -17,6 +17,7 @@ SWITCHES = {switch.name: switch for switch in all_switches()}
 class SimulatedProgram:
     """`gains` are factors by switch, `moved` relative changes of the losses by it,
     `perturbed` those by a perturbation; `more` are seconds that each run with a switch is longer.
+    Its input takes `loading` seconds a step, a quarter more with what is `contending` for the host.
     What is `failing` is a switch, or several joined by " + " that fail together. Times vary by
     `between` from process to process, by `within` from step to step, and drift over the trial."""
 
@@ -33,6 +34,7 @@ class SimulatedProgram:
     seconds: float = 12.0
     limit: str = "device"
     loading: float = 0.0
+    contending: str = ""
     seeded: bool = True
     seed: int = 0
     interrupt_after: int = 10_000
@@ -66,8 +68,9 @@ class SimulatedProgram:
         draw = self.random.gauss
         is_late = self.compiling in names and self.names.count(names) == 1
         step = 0.03 / math.prod(self.gains.get(name, 1.0) for name in names)
-        is_loading = step < self.loading and "loader-workers" not in names
-        step = self.loading if is_loading else step
+        loading = self.loading * (1.25 if self.contending in names else 1.0)
+        is_loading = step < loading and "loader-workers" not in names
+        step = loading if is_loading else step
         step *= math.exp(draw(0, self.between) + self.drift * self.now)
         losses = [[2.0 - 0.01 * i] for i in range(60)]
         off = sum(self.moved.get(name, 0.0) for name in names) + (

@@ -177,6 +177,16 @@ def test_what_limits_a_faster_program_is_tried_with_it() -> None:
     assert len(program.names[:together]) < len(program.names) / 2
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_another_limit_has_hidden_is_tried_again_behind_it(seed: int) -> None:
+    """Lower precision, which gains most, makes input late until workers prepare it; these add less
+    than the scatter to what gains first."""
+    program = SimulatedProgram({"tf32": 1.45, "bf16": 4.0}, loading=0.021, between=0.02, seed=seed)
+    program.contending = "bf16"
+    trial = program.trial("tf32", "bf16", "loader-workers", budget=500)
+    assert {"bf16", "loader-workers"} <= {*trial.lower}
+
+
 @pytest.mark.parametrize(("budget", "is_begun"), [(280.0, False), (300.0, True)])
 def test_compiling_and_a_process_of_its_own_are_both_expected(
     budget: float, is_begun: bool

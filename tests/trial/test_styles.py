@@ -773,6 +773,31 @@ def test_a_kernel_at_the_end_of_a_steps_only_backward_does_not_limit_it(tmp_path
     assert limit_of(tmp_path, "1 4e-3 1e-3 0") == "host"
 
 
+@pytest.mark.parametrize(("starting", "each", "limit"), [(0.3, 0.0, "host"), (0.0, 2e-3, "input")])
+def test_loaders_that_start_their_workers_do_not_limit_what_follows(
+    tmp_path: Path, starting: float, each: float, limit: str
+) -> None:
+    program = LOADING.format(starting=starting, each=each)
+    result = run(tmp_path, program, extent=Extent(window=0.1), path=write_torch(tmp_path))
+    assert (result.failure, result.unit, result.limit) == ("", "optimizer", limit)
+
+
+LOADING = """
+import time, torch
+from torch.utils.data import dataloader
+class Loader(dataloader._BaseDataLoaderIter):
+    def _next_data(self):
+        time.sleep(self.seconds)
+        self.seconds = {each}
+loader, optimizer = Loader(), torch.optim.Optimizer()
+loader.seconds = {starting}
+for _ in range(60):
+    next(loader)
+    time.sleep(4e-3)
+    optimizer.step()
+"""
+
+
 def limit_of(folder: Path, words: str) -> str:
     """What limits the program of these words."""
     program = BLOCKED.format(words=words)

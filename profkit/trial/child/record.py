@@ -38,6 +38,7 @@ class Record:
         self.secondary: set[str] = set()
         self.compiled: list[int] = []  # when the compiler has ended, in ns
         self.pauses: list[tuple[int, float]] = []  # what happens once: its end in ns, and seconds
+        self.waits: list[tuple[int, float]] = []  # for input: their end in ns, and seconds
         self.looks: list[tuple[int, Any]] = []  # moments within units, as those in `marks`
         self.results: dict[str, list[Any]] = {}
         self.features: set[str] = set()
@@ -163,6 +164,7 @@ class Record:
             "passed": self.passed,
             "intervals": {kind: self._intervals(row) for kind, row in self.marks.items()},
             "compiling": {kind: self._compiling(row) for kind, row in self.marks.items()},
+            "waiting": {kind: self._waiting(row) for kind, row in self.marks.items()},
             "backlog": {kind: self._backlog(row) for kind, row in self.marks.items()},
             "results": {name: row for name, row in results.items() if any(row)},
             "features": sorted(self.features),
@@ -190,6 +192,17 @@ class Record:
             for place, ((before, *_), (after, *_)) in ends
             if any(before < moment <= after for moment in self.compiled)
         ]
+
+    def _waiting(self, row: list[tuple[int, Any, float]]) -> float:
+        """The share of the time after the first units that the host waits for input: their own
+        waits are those for workers that start."""
+        moments = [moment for moment, *_ in row]
+        moments = moments[min(_PREPARING - 1, max(len(row) - 1 - _FEW, 0)) :]
+        if len(moments) < 2:
+            return 0.0
+        start, end = moments[0], moments[-1]
+        waits = sum(seconds for moment, seconds in self.waits if start < moment <= end)
+        return waits / ((end - start) / 1e9)
 
     def _backlog(self, row: list[tuple[int, Any, float]]) -> float:
         """Median seconds by which the device gets later than the host to where units end and to

@@ -391,19 +391,19 @@ class TorchProgram:
     def _watch_loaders(self) -> None:
         from torch.utils.data import dataloader
 
-        iterator, facts = dataloader._BaseDataLoaderIter, self.record.facts
+        iterator = dataloader._BaseDataLoaderIter
         following = iterator.__next__
-        facts["loader"] = 0.0
 
         @functools.wraps(following)
         def timed(self_: Any) -> Any:
-            before = time.perf_counter()
+            before = time.perf_counter_ns()
             is_elsewhere, self._is_elsewhere = self._is_elsewhere, True
             try:
                 return following(self_)
             finally:
                 self._is_elsewhere = is_elsewhere
-                facts["loader"] += time.perf_counter() - before
+                now = time.perf_counter_ns()
+                self.record.waits.append((now, (now - before) / 1e9))
                 self.record.features.add("loader")
                 if getattr(self_, "_num_workers", 0):
                     self.record.features.add("loader-workers")
