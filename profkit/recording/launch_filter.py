@@ -13,7 +13,6 @@ function of such launches that is in the filter besides is passed over in place 
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -23,7 +22,7 @@ from msgspec import Struct
 from profkit.analysis.replay_plan import PER_PASS
 from profkit.application.ranking import Pick
 from profkit.application.steps import Steps
-from profkit.timeline.events import Events
+from profkit.timeline.events import Events, Indices
 
 Places: TypeAlias = npt.NDArray[np.intp]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -62,7 +61,8 @@ class _Process:
         kernels = events.kernels
         self.names = events.kernel_names
         rows = _launched(events, process)
-        self.name, self.shape = kernels.name[rows], kernels.configuration[rows]
+        self.name = kernels.name[rows]
+        self.code = _codes(self.name, kernels.configuration[rows])
         self.is_extended = _extended(events, rows)
         self.seconds = (kernels.end[rows] - kernels.start[rows]) / 1e9
         starts = kernels.start[rows]
@@ -79,12 +79,13 @@ class _Process:
         """Extended functions in front of wanted launches that aren't seen, by how often: with one
         of these the launch is."""
         counts = Counter[int]()
-        matching = np.flatnonzero(np.isin(self.name, list(functions))).tolist()
-        for before, place in pairwise(matching):
-            is_hidden = self.is_extended[place] and not self.is_extended[before]
-            if is_hidden and (int(self.name[place]), int(self.shape[place])) in wanted:
-                between = slice(before + 1, place)
-                counts.update(set(self.name[between][self.is_extended[between]].tolist()))
+        matching = np.flatnonzero(np.isin(self.name, list(functions)))
+        before, places = matching[:-1], matching[1:]
+        is_hidden = self.is_extended[places] & ~self.is_extended[before]
+        is_hidden &= np.isin(self.code[places], _codes(*np.transpose([*wanted])))
+        for low, high in zip(before[is_hidden].tolist(), places[is_hidden].tolist(), strict=True):
+            between = slice(low + 1, high)
+            counts.update(set(self.name[between][self.is_extended[between]].tolist()))
         return counts
 
 
@@ -98,7 +99,7 @@ class _Seen:
         is_extended = process.is_extended[matching]
         self.places = matching[~(is_extended & np.r_[False, ~is_extended[:-1]])]
         name = process.name[self.places]
-        self.codes = name.astype(np.int64) << 32 | process.shape[self.places]
+        self.codes = process.code[self.places]
         self.groups = {(code >> 32, code & 0xFFFFFFFF) for code in np.unique(self.codes).tolist()}
         self.numbers = np.zeros(len(name), dtype=np.intp)
         for function in functions:
@@ -136,6 +137,10 @@ class Search:
             if (selection := _fewest(seen, wanted, *np.searchsorted(seen.places, (low, high))))
         ]
         numbers, places = min(selections, key=lambda chosen: _cost(seen, chosen[1]))
+        last = int(places[-1])
+        later = seen.numbers[last + 1 :]
+        spare = later[~np.isin(later, seen.numbers[: last + 1])].tolist()
+        numbers.update(list(dict.fromkeys(spare))[:_SPARE])
         names = [process.names[name].name for name in sorted(seen.functions)]
         return LaunchFilter(
             f"^({'|'.join(_SPECIAL.sub('.', name) for name in names)})$",
@@ -203,11 +208,12 @@ def _fewest(
         if has[rest].any(axis=0).all():
             chosen = rest
     last = int(firsts[chosen].min(axis=0).max())
-    spare = dict.fromkeys(seen.numbers[last + 1 :].tolist())
-    for number in np.unique(numbers[: last + 1]).tolist():
-        spare.pop(number, None)
-    profiled = np.flatnonzero(np.isin(numbers[: last + 1], chosen))
-    return {*chosen, *list(spare)[:_SPARE]}, profiled
+    return {*chosen}, np.flatnonzero(np.isin(numbers[: last + 1], chosen))
+
+
+def _codes(name: Indices, shape: Indices) -> npt.NDArray[np.int64]:
+    """Groups as numbers."""
+    return name.astype(np.int64) << 32 | shape
 
 
 def _launched(events: Events, process: int) -> Places:
