@@ -58,6 +58,8 @@ if WITHOUT_READER:
     sys.modules["ncu_report"] = None  # type: ignore[assignment]
 
 T = TypeVar("T")
+Cli = Callable[..., Result]
+"""What `profkit_cli` is."""
 
 ROOT = Path(__file__).parent.parent
 TRACKED = ROOT / "reports" / "h200"
@@ -256,7 +258,7 @@ def commands_are_built_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def profkit_cli() -> Callable[..., Result]:
+def profkit_cli() -> Cli:
     """Run a command line in this process, in this environment with what is named changed."""
     runner = CliRunner(env={"COLUMNS": None})
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
-from typer.testing import Result
 
 from kernels.quantities_page import PAGE, quantities_page
 from profkit.report.catalog import catalog
 from tests.analysis.test_views import schema
-from tests.conftest import H200
+from tests.conftest import H200, Cli
 
-Cli = Callable[..., Result]
 BASIC = H200 / "sdpa_s512_flash_set_basic.ncu-repz"
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 import profkit
 from profkit.analysis.source_document import sparkline
@@ -24,6 +23,7 @@ from tests.conftest import (
     CORPUS,
     H200,
     REDUCED,
+    Cli,
     export,
     h200,
     needs_corpus,
@@ -32,7 +32,6 @@ from tests.conftest import (
     recorded_report,
 )
 
-Cli = Callable[..., Result]
 SAMPLED = ("known", "sdpa_s512_flash", "sdpa_s512_cudnn", *CAUSAL)
 SUMMED = ("known", "sdpa_s512_flash", "sdpa_s512_cudnn", "ladder/split_kv")
 SHOWN = ("known", "sdpa_s512_cudnn", *REDUCED)

@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,6 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 from msgspec import structs
-from typer.testing import Result
 
 import profkit
 from profkit.report.catalog import catalog
@@ -35,13 +33,13 @@ from tests.conftest import (
     H200,
     RECORDED,
     ROOT,
+    Cli,
     h200,
     needs_corpus,
     needs_reader,
     plain_bytes,
 )
 
-Cli = Callable[..., Result]
 KNOWN = H200 / "known.ncu-repz"
 SCHEMAS = ROOT / "profkit" / "schemas"
 RUN = H200 / "sdpa_s512"

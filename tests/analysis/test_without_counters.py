@@ -6,11 +6,9 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 from profkit.analysis.report import load
 from profkit.analysis.without_counters import (
@@ -22,10 +20,9 @@ from profkit.analysis.without_counters import (
 from profkit.report.counter_free import launch_facts
 from profkit.timeline.reader import read
 from tests.analysis.test_views import schema
-from tests.conftest import CORPUS, H200, needs_corpus, story_folder
+from tests.conftest import CORPUS, H200, Cli, needs_corpus, story_folder
 from tests.report.test_cubin import recorded_cubin
 
-Cli = Callable[..., Result]
 TIMELINE = H200 / "sdpa_s512_flash.sqlite"
 PAIR = H200 / "pairs" / "reduction_conflicts" / "before.ncu-repz"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ import pytest
 from typer.testing import Result
 
 from tests.analysis.test_views import schema
-from tests.conftest import H200, ROOT, recorded_summary
+from tests.conftest import H200, ROOT, Cli, recorded_summary
 
-Cli = Callable[..., Result]
 PUBLISHED = ROOT.parent / "shared" / "facts" / "published.yaml"
 needs_published = pytest.mark.skipif(
     not PUBLISHED.is_file(), reason="published figures (../shared/facts) are not here"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 
 import pytest
-from typer.testing import Result
 
 from profkit.capture.gpu import NoDriver, states
 from profkit.capture.tools import Tool
 from tests.analysis.test_views import schema
-
-Cli = Callable[..., Result]
+from tests.conftest import Cli
 
 
 @pytest.fixture(autouse=True)

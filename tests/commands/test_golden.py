@@ -22,13 +22,11 @@ import pandas as pd
 import pytest
 import typer
 import yaml
-from typer.testing import Result
 
 import profkit
 from profkit.commands.cli import app
-from tests.conftest import H200, ROOT, baseline_folder
+from tests.conftest import H200, ROOT, Cli, baseline_folder
 
-Cli = Callable[..., Result]
 Golden = Callable[[str, str], str]
 GOLDEN = ROOT / "tests" / "data" / "golden"
 CASES: Mapping[str, list[str]] = yaml.safe_load((GOLDEN / "cases.yaml").read_text("utf-8"))
@@ -164,11 +162,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 
 @pytest.mark.parametrize("name", CASES)
 def test_output(
-    profkit_cli: Cli,
-    monkeypatch: pytest.MonkeyPatch,
-    workplace: Path,
-    golden: Golden,
-    name: str,
+    profkit_cli: Cli, monkeypatch: pytest.MonkeyPatch, workplace: Path, golden: Golden, name: str
 ) -> None:
     started = datetime.now(UTC)
     parts = [shown(profkit_cli, monkeypatch, workplace, command) for command in CASES[name]]

@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 import profkit
 from profkit.core.errors import EnvironmentProblem
 from profkit.study.run import summarize
-from tests.conftest import ROOT, baseline_folder
+from tests.conftest import ROOT, Cli, baseline_folder
 
 WATCHED = (
     "duckdb", "numpy", "numpy.random", "pandas", "pyarrow", "scipy", "matplotlib", "torch",
@@ -118,7 +117,7 @@ def core_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_picture_needs_the_extra_for_plots(
-    words: list[str], tmp_path: Path, profkit_cli: Callable[..., Result]
+    words: list[str], tmp_path: Path, profkit_cli: Cli
 ) -> None:
     words = [str(ROOT / word) if word.startswith("reports/") else word for word in words]
     picture = tmp_path / "picture.svg"
@@ -131,7 +130,7 @@ def test_a_picture_needs_the_extra_for_plots(
 
 
 @pytest.mark.usefixtures("core_alone")
-def test_a_written_report_needs_the_extra_for_plots(profkit_cli: Callable[..., Result]) -> None:
+def test_a_written_report_needs_the_extra_for_plots(profkit_cli: Cli) -> None:
     result = profkit_cli("baseline", "report", str(baseline_folder("l4_study")))
     assert result.exit_code == EnvironmentProblem.exit_code
     assert ".[plots]" in result.stderr
@@ -155,9 +154,7 @@ def test_tables_in_python_need_their_extra() -> None:
 
 
 @pytest.mark.usefixtures("core_alone")
-def test_a_study_leaves_out_the_table_and_says_so(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_a_study_leaves_out_the_table_and_says_so(tmp_path: Path, profkit_cli: Cli) -> None:
     samples = tmp_path / "samples.txt"
     samples.write_text("\n".join(str(50 + at % 3) for at in range(40)), encoding="utf-8")
     out = tmp_path / "theirs"
@@ -169,7 +166,7 @@ def test_a_study_leaves_out_the_table_and_says_so(
 
 
 def test_a_table_of_other_cells_does_not_stay(
-    tmp_path: Path, profkit_cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, profkit_cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     samples = tmp_path / "samples.txt"
     samples.write_text("\n".join(str(50 + at % 3) for at in range(40)), encoding="utf-8")

@@ -9,7 +9,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -17,9 +16,8 @@ import pytest
 from typer.testing import Result
 
 from profkit.rules.samples import CATEGORIES
-from tests.conftest import H200, ROOT
+from tests.conftest import H200, ROOT, Cli
 
-Cli = Callable[..., Result]
 BASIC = H200 / "sdpa_s512_flash_set_basic.ncu-repz"
 TWO_METRICS = H200 / "sdpa_s512_flash_two_metrics.ncu-repz"
 TIMINGS = H200 / "timing" / "flash_cudnn.json"

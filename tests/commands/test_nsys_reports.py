@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typer.testing import Result
 
-from tests.conftest import H200, ROOT
+from tests.conftest import H200, ROOT, Cli
 
 VERBS = (
     ("timeline",),
@@ -29,7 +28,7 @@ def report(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(tmp_path: Path, profkit_cli: Callable[..., Result]) -> Callable[..., Result]:
+def run(tmp_path: Path, profkit_cli: Cli) -> Cli:
     """A verb where nsys, which does as it is told, is installed or not."""
 
     def command(*words: str | Path, installed: bool = True, nsys: str = "") -> Result:
@@ -45,9 +44,7 @@ def run(tmp_path: Path, profkit_cli: Callable[..., Result]) -> Callable[..., Res
 
 
 @pytest.mark.parametrize("verb", VERBS[:3], ids=" ".join)
-def test_a_report_of_nsys_is_as_its_export(
-    verb: tuple[str, ...], report: Path, run: Callable[..., Result]
-) -> None:
+def test_a_report_of_nsys_is_as_its_export(verb: tuple[str, ...], report: Path, run: Cli) -> None:
     (timeline,) = (H200 / "sdpa_s512").glob("*/timeline.sqlite")
     made, expected = (run(*verb, path, "--format", "json") for path in (report, timeline))
     assert made.exit_code == expected.exit_code == 0, made.stderr
@@ -56,9 +53,7 @@ def test_a_report_of_nsys_is_as_its_export(
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
-def test_without_nsys_a_line_says_what_to_do(
-    verb: tuple[str, ...], report: Path, run: Callable[..., Result]
-) -> None:
+def test_without_nsys_a_line_says_what_to_do(verb: tuple[str, ...], report: Path, run: Cli) -> None:
     if shutil.which("nsys"):
         pytest.skip("nsys is installed")
     result = run(*verb, report, installed=False)
@@ -68,7 +63,7 @@ def test_without_nsys_a_line_says_what_to_do(
 
 
 @pytest.mark.parametrize("nsys", ["fails", "garbles"])
-def test_a_failed_export_is_one_line(nsys: str, report: Path, run: Callable[..., Result]) -> None:
+def test_a_failed_export_is_one_line(nsys: str, report: Path, run: Cli) -> None:
     result = run("timeline", report, nsys=nsys)
     assert result.exit_code in {4, 5}
     (line,) = result.stderr.splitlines()

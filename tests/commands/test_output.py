@@ -7,20 +7,18 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import typer
-from typer.testing import Result
 
 from profkit.commands.cli import app
 from profkit.commands.options import OUTPUTS
 from profkit.core.errors import UsageError
 from profkit.core.output_file import output_file
-from tests.conftest import H200, ROOT, pair_report
+from tests.conftest import H200, ROOT, Cli, pair_report
 
-Cli = Callable[..., Result]
 BASIC = H200 / "sdpa_s512_flash_set_basic.ncu-repz"
 TIMINGS = H200 / "timing" / "flash_cudnn.json"
 TIMELINE = H200 / "sdpa_s512_flash.sqlite"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -22,10 +21,8 @@ from profkit.comparison.reports import side as side_of
 from profkit.comparison.text import change_words, headline
 from profkit.comparison.timed_change import timings
 from tests.comparison.test_diff_pairs import main_kernel, side
-from tests.conftest import CORPUS, H200, needs_corpus, needs_reader, needs_truth, pair_report
+from tests.conftest import CORPUS, H200, Cli, needs_corpus, needs_reader, needs_truth, pair_report
 from tests.rules.test_bounds import others_report
-
-Cli = Callable[..., Result]
 
 
 def others(name: str) -> Path:

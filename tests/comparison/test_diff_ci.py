@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
 import pytest
-from typer.testing import Result
 
 from profkit.comparison.view import MARKER
-from tests.conftest import CORPUS, H200, ROOT, needs_corpus, needs_reader
+from tests.conftest import CORPUS, H200, ROOT, Cli, needs_corpus, needs_reader
 
-Cli = Callable[..., Result]
 PAIR = H200 / "pairs" / "transpose_conflicts"
 SLOW, FAST = PAIR / "before.ncu-repz", PAIR / "after.ncu-repz"
 
@@ -47,9 +44,7 @@ def test_a_gate_that_is_not_set_is_no_gate_passed(profkit_cli: Cli, gates: str) 
 
 
 @needs_corpus
-def test_failures_fit_the_terminal_and_read_as_the_body_does(
-    profkit_cli: Cli,
-) -> None:
+def test_failures_fit_the_terminal_and_read_as_the_body_does(profkit_cli: Cli) -> None:
     files = [
         CORPUS / f"mixes-reconstruction__{name}.ncu-rep" for name in ("full_profile", "version2")
     ]

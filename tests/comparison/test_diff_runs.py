@@ -7,12 +7,10 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 import profkit
 from profkit.comparison.comparability import Aspect
@@ -20,9 +18,7 @@ from profkit.comparison.comparison import diff
 from profkit.comparison.repeats import Change
 from profkit.comparison.text import evidence
 from tests.comparison.test_diff_pairs import bare
-from tests.conftest import H200, sweep_folder
-
-Cli = Callable[..., Result]
+from tests.conftest import H200, Cli, sweep_folder
 
 
 def test_a_kernel_of_several_variants_has_the_problem_that_they_declare(profkit_cli: Cli) -> None:

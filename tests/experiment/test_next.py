@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
-from typer.testing import Result
 
 import profkit
 from profkit.experiment.prediction import next_experiments
@@ -19,13 +17,12 @@ from tests.conftest import (
     CORPUS,
     H200,
     TRACKED,
+    Cli,
     needs_corpus,
     needs_reader,
     pair_report,
     recorded_report,
 )
-
-Cli: TypeAlias = Callable[..., Result]
 
 
 @pytest.fixture
@@ -48,9 +45,7 @@ def outcome(cli: Cli, before: Path, after: Path) -> dict[str, Any]:
 
 
 @needs_reader
-def test_the_experiment_is_the_first_finding_with_what_it_moves(
-    profkit_cli: Cli,
-) -> None:
+def test_the_experiment_is_the_first_finding_with_what_it_moves(profkit_cli: Cli) -> None:
     before = pair_report("accurate_transcendentals", "before")
     first = json.loads(profkit_cli("next", before, "--format", "json").stdout)["proposed"][0]
     items = json.loads(profkit_cli("checklist", before, "--format", "json").stdout)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 from profkit.core.errors import UsageError
 from profkit.history.check import cause_of, history_gates
 from profkit.history.record import Point
 from profkit.history.store import Store
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Cli
 from tests.history.histories import CUDNN, FLASH, NIGHTLY, point
 
-Cli = Callable[..., Result]
 SLOWER = 1.05
 RUNS = 30
 

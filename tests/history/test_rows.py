@@ -13,6 +13,7 @@ from typer.testing import Result
 
 from profkit.core.errors import BadInput
 from profkit.history.store import Store
+from tests.conftest import Cli
 from tests.history.histories import CUDNN, FLASH, point
 from tests.history.test_store import parts_of
 
@@ -66,7 +67,7 @@ def _with(name: str, values: Any, kind: Any = None) -> Callable[[Any], Any]:
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb[0])
 def test_a_row_that_can_not_be_is_refused_by_every_verb(
     verb: list[str], name: str, value: Any, why: str, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, profkit_cli: Callable[..., Result],
+    monkeypatch: pytest.MonkeyPatch, profkit_cli: Cli,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     part = _changed(tmp_path / "s", _with(name, value))
@@ -90,7 +91,7 @@ def _assert_refused(result: Result, start: str) -> None:
     ],
 )
 def test_a_column_of_another_type_is_refused(
-    name: str, value: Any, kind: str, tmp_path: Path, profkit_cli: Callable[..., Result]
+    name: str, value: Any, kind: str, tmp_path: Path, profkit_cli: Cli
 ) -> None:
     import pyarrow as pa
 
@@ -104,7 +105,7 @@ def test_a_column_of_another_type_is_refused(
 
 @pytest.mark.parametrize("column", ["target", "time", "run", "item", "block_medians"])
 def test_a_part_without_a_column_that_it_needs_is_refused(
-    column: str, tmp_path: Path, profkit_cli: Callable[..., Result]
+    column: str, tmp_path: Path, profkit_cli: Cli
 ) -> None:
     part = _changed(tmp_path, lambda table: table.drop_columns([column]))
     _assert_refused(
@@ -112,9 +113,7 @@ def test_a_part_without_a_column_that_it_needs_is_refused(
     )
 
 
-def test_rows_of_one_id_must_be_one_point(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_rows_of_one_id_must_be_one_point(tmp_path: Path, profkit_cli: Cli) -> None:
     import pyarrow as pa
 
     part = _changed(tmp_path, _with("run", "same", pa.string()))
@@ -127,9 +126,7 @@ def test_a_median_that_is_not_that_of_its_blocks_is_not_shown(tmp_path: Path) ->
     assert math.isfinite(first.median + second.median)
 
 
-def test_a_schema_of_five_thousand_digits(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_a_schema_of_five_thousand_digits(tmp_path: Path, profkit_cli: Cli) -> None:
     part = _changed(
         tmp_path,
         lambda table: table.replace_schema_metadata({"profkit.history": NEWER_THAN_EVER}),

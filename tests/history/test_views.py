@@ -6,22 +6,20 @@ import importlib.util
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from typer.testing import Result
 
 from profkit.core.errors import BadInput, UsageError
 from profkit.history.record import Series
 from profkit.history.store import Store
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Cli
 from tests.history.histories import CUDNN, FLASH, NIGHTLY, point
 
-Cli = Callable[..., Result]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HOSTILE = Series("</script><b>$x_1$", "a&b\x1b[31m", "{{ 7 * 7 }}", "GPU <1>", "main")
 SLOWED = replace(FLASH, target="norm", variant="")

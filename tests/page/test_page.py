@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 import profkit
 from profkit.commands.cli import app
 from profkit.ui import document as doc
 from profkit.ui.html import document_html
-from tests.conftest import H200, NIGHTLY, ROOT, export, h200, needs_reader, plain_bytes
+from tests.conftest import H200, NIGHTLY, ROOT, Cli, export, h200, needs_reader, plain_bytes
 
-Cli = Callable[..., Result]
 KNOWN = H200 / "known.ncu-repz"
 RUN = H200 / "sdpa_s512"
 SCRIPT = "<script>a</script>"

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 import profkit
 from profkit.analysis.report import Kernel
 from profkit.machine_code.opcodes import tensor_operations
 from profkit.report.catalog import catalog
 from profkit.report.source_lines import executed_code
-from tests.conftest import CORPUS, h200, needs_corpus, needs_reader
+from tests.conftest import CORPUS, Cli, h200, needs_corpus, needs_reader
 
-Cli = Callable[..., Result]
 V5 = "blackwell-kernels__v5_swizzle"
 
 

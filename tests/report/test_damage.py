@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,8 @@ from profkit.core.errors import BadInput
 from profkit.core.regular_file import digest
 from profkit.report.framing import MAGIC, check
 from tests import wire
-from tests.conftest import CORPUS, H200, NIGHTLY, needs_reader, plain_bytes
+from tests.conftest import CORPUS, H200, NIGHTLY, Cli, needs_reader, plain_bytes
 
-Cli = Callable[..., Result]
 FUZZED = ("sdpa_s512_flash_set_basic", "sdpa_s512_cudnn", "known")
 
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 from profkit.core.errors import BadInput
-from tests.conftest import H200
+from tests.conftest import H200, Cli
 from tests.report.edited import edited, instance, valued
 
 REPORT = H200 / "sdpa_s512_flash.ncu-repz"
 DURATION = "gpu__time_duration.sum"
 IMPOSSIBLE = (math.nan, math.inf, -1.0, 0.0, 1e300, "text")
-Cli = Callable[..., Result]
 
 
 @pytest.mark.parametrize("value", IMPOSSIBLE)

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
-from typer.testing import Result
 
 import profkit
 from profkit.calibration.ceilings import CeilingFile, CeilingRow
@@ -30,9 +28,8 @@ from profkit.roofline.plot import figure_of, plot_rooflines
 from profkit.roofline.roofline import Outside, Point, Roofline, roofline
 from profkit.roofline.roofs import Peaks
 from profkit.timing.variants import Variants
-from tests.conftest import CORPUS, H200, ROOT, export, h200, needs_corpus
+from tests.conftest import CORPUS, H200, ROOT, Cli, export, h200, needs_corpus
 
-Cli = Callable[..., Result]
 RUN = H200 / "sdpa_s512"
 PICTURE = ROOT / "tests" / "data" / "roofline_sdpa_s512.png"
 

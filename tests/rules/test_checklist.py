@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
-from typer.testing import Result
 
 import profkit
 from profkit.rules.checklist import SHOWN, WORTH_TRYING
@@ -21,9 +19,8 @@ from profkit.rules.rule_file import shipped_rules
 from profkit.ui.markdown import escape
 from profkit.ui.text import plural
 from tests.analysis.test_views import schema
-from tests.conftest import CORPUS, H200, RECORDED, ROOT, by_day, needs_corpus, needs_reader
+from tests.conftest import CORPUS, H200, RECORDED, ROOT, Cli, by_day, needs_corpus, needs_reader
 
-Cli = Callable[..., Result]
 KNOWN = H200 / "known.ncu-repz"
 BASIC = H200 / "sdpa_s512_flash_set_basic.ncu-repz"
 TWO_METRICS = H200 / "sdpa_s512_flash_two_metrics.ncu-repz"

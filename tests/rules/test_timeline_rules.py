@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
 import profkit
 from profkit.analysis.run_files import one_report
@@ -22,10 +20,9 @@ from profkit.runs.manifest import Manifest
 from profkit.timeline import RUN_FILE
 from profkit.timeline.region import measure
 from tests.analysis.test_views import schema
-from tests.conftest import H200, story_folder
+from tests.conftest import H200, Cli, story_folder
 from tests.timeline.test_nsys import call, export, kernel, strings
 
-Cli = Callable[..., Result]
 RUN = H200 / "sdpa_s512"
 FLASH, MATH = (H200 / f"sdpa_s512_{name}.sqlite" for name in ("flash", "math"))
 

@@ -6,7 +6,6 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Callable
 from dataclasses import fields as dc_fields
 from dataclasses import replace
 from functools import cache
@@ -39,10 +38,9 @@ from profkit.score.score import (
 from profkit.score.view import score_document
 from profkit.ui.markdown import document_markdown
 from tests.analysis.test_views import schema
-from tests.conftest import NIGHTLY, ROOT
+from tests.conftest import NIGHTLY, ROOT, Cli
 from tests.examined_pairs import JUDGED, PAIRS, examined, examined_applications
 
-Cli = Callable[..., Result]
 JUDGES = ("ncu", "no_gain")
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,7 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from typer.testing import Result
 
 from profkit.application.application import application_result, read_application
 from profkit.application.causes import findings
@@ -33,7 +31,7 @@ from profkit.timeline.events import (
 )
 from profkit.timeline.nesting import origins as origins_of
 from profkit.timeline.reader import read
-from tests.conftest import story_folder
+from tests.conftest import Cli, story_folder
 from tests.timeline.kineto import (
     BASE,
     PID,
@@ -47,8 +45,6 @@ from tests.timeline.kineto import (
     write,
     write_trace,
 )  # fmt: skip
-
-Cli = Callable[..., Result]
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from profkit.recording.recording import Plan, timing_of
 from profkit.timing.floor import Floor, keep_floor
@@ -29,7 +28,7 @@ from profkit.timing.measurement import Subject, TimingPlan, time_targets
 from profkit.timing.results import DEFAULT
 from profkit.timing.stopwatch import Settings
 from tests.analysis.test_views import schema
-from tests.conftest import CORPUS, ROOT
+from tests.conftest import CORPUS, ROOT, Cli
 
 pytest.importorskip("torch", reason="targets need torch")
 
@@ -228,7 +227,7 @@ def test_without_torch_the_remedy_is_named(toy: Path) -> None:
 
 
 def test_a_run_s_latencies_are_read_unless_they_were_changed(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
+    tmp_path: Path, profkit_cli: Cli
 ) -> None:
     recorded = ROOT / "reports" / "h200" / "sdpa_s512"
     assert "cudnn" in profkit_cli("time", "--from", recorded).stdout
@@ -358,9 +357,7 @@ def test_a_commit_s_side_that_runs_the_working_tree_s_code_is_refused(tmp_path: 
     assert "the commit's side imported waiting from the working tree" in done.stderr
 
 
-def test_an_empty_file_holds_no_samples_whatever_the_unit(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_an_empty_file_holds_no_samples_whatever_the_unit(tmp_path: Path, profkit_cli: Cli) -> None:
     file = tmp_path / "empty.json"
     file.write_text("\n", encoding="utf-8")
     refused = profkit_cli("time", "--from", file)
@@ -502,11 +499,7 @@ def _no_floors_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     ids=["one after the other", "always in one order", "two at the end", "one pair the other way"],
 )
 def test_blocks_that_were_not_interleaved_get_no_verdict(
-    tmp_path: Path,
-    profkit_cli: Callable[..., Result],
-    first: Sequence[int],
-    second: Sequence[int],
-    in_turns: bool,
+    tmp_path: Path, profkit_cli: Cli, first: Sequence[int], second: Sequence[int], in_turns: bool
 ) -> None:
     file = written(tmp_path, [steady("a", first, 1e-4), steady("b", second, 1.03e-4)])
     done = profkit_cli("time", "--from", file, "--compare", "a,b")
@@ -522,7 +515,7 @@ def test_blocks_that_were_not_interleaved_get_no_verdict(
 
 
 def test_interleaving_counts_among_all_series_and_blocks_in_any_order(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
+    tmp_path: Path, profkit_cli: Cli
 ) -> None:
     turns = {"a": (0, 5, 6, 11, 12, 17, 18, 23), "b": (1, 4, 7, 10, 13, 16, 19, 22)}
     turns["c"] = (2, 3, 8, 9, 14, 15, 20, 21)
@@ -555,7 +548,7 @@ def on_a_grid(label: str, turns: Sequence[int], median: float, tick: float) -> d
     ("timer", "settle"), [("events", "--timer cupti"), ("graph", "--timer cupti"), ("cupti", None)]
 )
 def test_a_timer_too_coarse_for_the_change_is_said_with_the_remedy(
-    tmp_path: Path, profkit_cli: Callable[..., Result], timer: str, settle: str | None
+    tmp_path: Path, profkit_cli: Cli, timer: str, settle: str | None
 ) -> None:
     """2% of 60 µs, read in ticks of 1.024 µs: one tick or two, whatever is true."""
     rows = [
@@ -578,9 +571,7 @@ def test_a_timer_too_coarse_for_the_change_is_said_with_the_remedy(
 
 
 @pytest.mark.parametrize("kept", [0.05, 0.02])
-def test_the_floor_counts_for_a_file_too(
-    tmp_path: Path, profkit_cli: Callable[..., Result], kept: float
-) -> None:
+def test_the_floor_counts_for_a_file_too(tmp_path: Path, profkit_cli: Cli, kept: float) -> None:
     gpu = json.loads(saved(tmp_path, "gpu.json", 1.0).read_text("utf-8"))["series"][0]["gpu"]
     rows = [
         steady(name, IN_TURNS[name], time, gpu=gpu) for name, time in (("a", 1e-4), ("b", 1.03e-4))
@@ -597,9 +588,7 @@ def test_the_floor_counts_for_a_file_too(
 
 
 @pytest.mark.parametrize("names", ["a", "a,", "a,a", "a,b,a", "a,z", ","])
-def test_a_file_is_asked_for_two_series(
-    tmp_path: Path, profkit_cli: Callable[..., Result], names: str
-) -> None:
+def test_a_file_is_asked_for_two_series(tmp_path: Path, profkit_cli: Cli, names: str) -> None:
     file = written(tmp_path, [steady(name, IN_TURNS[name], 1e-4) for name in "ab"])
     done = profkit_cli("time", "--from", file, "--compare", names)
     assert done.exit_code == 2
@@ -607,9 +596,7 @@ def test_a_file_is_asked_for_two_series(
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_fewest_samples_of_both_sides_are_reported(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_the_fewest_samples_of_both_sides_are_reported(tmp_path: Path, profkit_cli: Cli) -> None:
     rows = [steady(name, IN_TURNS[name], 1e-4) for name in "ab"]
     for block in rows[0]["blocks"]:
         del block["samples"][12:]
@@ -641,7 +628,7 @@ def test_the_fewest_samples_of_both_sides_are_reported(
     ],
 )  # fmt: skip
 def test_a_file_with_what_can_not_be_is_refused(
-    tmp_path: Path, profkit_cli: Callable[..., Result], rows: list[dict[str, Any]], words: str
+    tmp_path: Path, profkit_cli: Cli, rows: list[dict[str, Any]], words: str
 ) -> None:
     done = profkit_cli("time", "--from", written(tmp_path, rows))
     assert done.exit_code == 5, done.stdout
@@ -650,9 +637,7 @@ def test_a_file_with_what_can_not_be_is_refused(
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_lists_nested_too_deep_are_refused(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_lists_nested_too_deep_are_refused(tmp_path: Path, profkit_cli: Cli) -> None:
     for text in ("[" * 100_000, "[" * 60 + "]" * 60):
         (tmp_path / "deep.json").write_text(text, encoding="utf-8")
         done = profkit_cli("time", "--from", tmp_path / "deep.json", "--unit", "us")
@@ -660,9 +645,7 @@ def test_lists_nested_too_deep_are_refused(
         assert "nested too deep" in done.stderr
 
 
-def test_two_gpus_and_a_few_samples_allow_no_verdict(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_two_gpus_and_a_few_samples_allow_no_verdict(tmp_path: Path, profkit_cli: Cli) -> None:
     a = saved(tmp_path, "a.json", 1.0, ready={"group": 1})
     gpu = json.loads(a.read_text("utf-8"))["series"][0]["gpu"]
     for more, words in (
@@ -683,9 +666,7 @@ def test_two_gpus_and_a_few_samples_allow_no_verdict(
     assert validated(told.stdout)["pairs"][0]["verdict"] == "inconclusive"
 
 
-def test_other_versions_are_noted_and_no_obstacle(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_other_versions_are_noted_and_no_obstacle(tmp_path: Path, profkit_cli: Cli) -> None:
     files = []
     for name, torch, driver, factor in (("a", "2.10", "570", 1.0), ("b", "2.11", "580", 0.9)):
         file = saved(tmp_path, f"{name}.json", factor)
@@ -705,9 +686,7 @@ def test_other_versions_are_noted_and_no_obstacle(
     ]
 
 
-def test_variants_of_one_file_only_are_named(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_variants_of_one_file_only_are_named(tmp_path: Path, profkit_cli: Cli) -> None:
     a = written(tmp_path, [steady(name, IN_TURNS[name], 1e-4) for name in "ab"], "a.json")
     c = written(tmp_path, [steady("a", range(8), 1e-4), steady("c", range(8, 16), 1e-4)], "c.json")
     done = profkit_cli("compare", a, c, "--floor", "1%")
@@ -844,7 +823,7 @@ def test_calibration_is_kept_and_used(toy: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_published_latencies(
-    profkit_cli: Callable[..., Result], name: str, median: str | None, words: tuple[str, ...]
+    profkit_cli: Cli, name: str, median: str | None, words: tuple[str, ...]
 ) -> None:
     done = profkit_cli("time", "--from", L4 / f"{name}.json")
     assert done.exit_code == 0, done.stderr
@@ -857,7 +836,7 @@ def test_what_is_wrong_with_published_latencies(
 
 
 @needs_l4
-def test_published_medians_are_reproduced(profkit_cli: Callable[..., Result]) -> None:
+def test_published_medians_are_reproduced(profkit_cli: Cli) -> None:
     for file in sorted(L4.glob("*.json")):
         published = json.loads(file.read_text("utf-8"))["statistics"]["median_ms"]
         (series,) = json.loads(profkit_cli("time", "--from", file, "--format", "json").stdout)[
