@@ -259,10 +259,15 @@ def commands_are_built_once() -> Iterator[None]:
 
 @pytest.fixture
 def profkit_cli() -> Cli:
-    """Run a command line in this process, in this environment with what is named changed."""
+    """Run a command line in this process, in this environment with what is named changed.
+
+    It has to end with this status, where one is given.
+    """
     runner = CliRunner(env={"COLUMNS": None})
 
-    def run(*arguments: str | Path, **environment: str) -> Result:
-        return runner.invoke(app, [str(argument) for argument in arguments], env=environment)
+    def run(*arguments: object, status: int | None = 0, **environment: str) -> Result:
+        done = runner.invoke(app, [str(argument) for argument in arguments], env=environment)
+        assert status in {None, done.exit_code}, (done.exit_code, done.output, done.exception)
+        return done
 
     return run

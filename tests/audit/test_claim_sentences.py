@@ -77,8 +77,7 @@ def test_changes_show_the_quotient(
 ) -> None:
     path = tmp_path / "claims.yaml"
     path.write_text(json.dumps([text]), encoding="utf-8")
-    result = profkit_cli("audit", path, "--format", "json")
-    assert result.exit_code == 1
+    result = profkit_cli("audit", path, "--format", "json", status=1)
     (found,) = json.loads(result.stdout)["contradictions"]
     assert found["rule"] == "change"
     assert found["follows"].replace(".0%", "%").endswith(ends_in)
@@ -193,9 +192,8 @@ def test_an_endless_sentence_is_refused_at_once(
     path = tmp_path / "claims.json"
     path.write_text(json.dumps({"claims": [unit * (10**6 // len(unit))]}), encoding="utf-8")
     started = time.process_time()
-    result = profkit_cli("audit", path)
+    result = profkit_cli("audit", path, status=5)
     assert time.process_time() - started < 5
-    assert result.exit_code == 5
     assert len(result.stderr.splitlines()) == 1
 
 

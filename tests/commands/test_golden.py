@@ -264,7 +264,7 @@ def shown(profkit_cli: Cli, monkeypatch: pytest.MonkeyPatch, folder: Path, comma
     words = shlex.split(command)
     monkeypatch.setattr("sys.argv", ["profkit", *words])
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
-    done = profkit_cli(*words)
+    done = profkit_cli(*words, status=None)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     parts = [f"$ profkit {command}\nexit code {done.exit_code}\n"]
     for name, text in (("stdout", done.stdout), ("stderr", done.stderr)):

@@ -121,8 +121,7 @@ def test_a_picture_needs_the_extra_for_plots(
 ) -> None:
     words = [str(ROOT / word) if word.startswith("reports/") else word for word in words]
     picture = tmp_path / "picture.svg"
-    result = profkit_cli(*words, str(picture))
-    assert result.exit_code == EnvironmentProblem.exit_code
+    result = profkit_cli(*words, str(picture), status=4)
     assert not picture.exists()
     assert result.stderr.count("\n") == 1
     assert "matplotlib" in result.stderr
@@ -131,8 +130,7 @@ def test_a_picture_needs_the_extra_for_plots(
 
 @pytest.mark.usefixtures("core_alone")
 def test_a_written_report_needs_the_extra_for_plots(profkit_cli: Cli) -> None:
-    result = profkit_cli("baseline", "report", str(baseline_folder("l4_study")))
-    assert result.exit_code == EnvironmentProblem.exit_code
+    result = profkit_cli("baseline", "report", str(baseline_folder("l4_study")), status=4)
     assert ".[plots]" in result.stderr
 
 
@@ -159,7 +157,6 @@ def test_a_study_leaves_out_the_table_and_says_so(tmp_path: Path, profkit_cli: C
     samples.write_text("\n".join(str(50 + at % 3) for at in range(40)), encoding="utf-8")
     out = tmp_path / "theirs"
     result = profkit_cli("baseline", "import", str(samples), "--unit", "us", "-o", str(out))
-    assert result.exit_code == 0, result.stderr
     assert "no cells.parquet" in result.stderr
     assert (out / "summary.json").is_file()
     assert not (out / "cells.parquet").exists()

@@ -59,14 +59,12 @@ def test_former_option_names_still_work(
     (tmp_path / "raw.txt").write_text("1.0 1.1 1.2 1.1 1.0")
     for option, folder in (("--out", "a"), ("--output", "b"), ("-o", "c")):
         words = ("baseline", "import", "raw.txt", "--unit", "us", option, folder)
-        result = profkit_cli(*words)
-        assert (result.exit_code, result.stderr) == (0, result.stderr)
+        profkit_cli(*words)
         assert (tmp_path / folder / "summary.json").is_file()
 
 
 def test_switches_that_are_listed_are_not_called_json(profkit_cli: Cli) -> None:
-    result = profkit_cli("try", "--list", "--format", "json")
-    assert result.exit_code == 2
+    result = profkit_cli("try", "--list", "--format", "json", status=2)
     assert not result.stdout
     assert "has no JSON" in result.stderr
 

@@ -18,5 +18,4 @@ def test_a_folder_of_reports_says_once_that_it_is_read(
         (tmp_path / f"{number}.ncu-repz").symlink_to(H200 / "sdpa_s512_flash_two_metrics.ncu-repz")
     monkeypatch.setattr(progress, "_SHOWN_AFTER", 0.0)
     result = profkit_cli("analyze", tmp_path)
-    assert result.exit_code == 0
     assert re.fullmatch(r" +\d+\.\d s  reading\n", result.stderr)
