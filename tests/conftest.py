@@ -79,7 +79,10 @@ needs_reader = pytest.mark.skipif(WITHOUT_READER, reason="NVIDIA's reader is hid
 needs_corpus = pytest.mark.skipif(
     not CORPUS.is_dir(), reason="others' reports (../shared/corpus) are not here"
 )
-
+L4 = CORPUS.parent / "l4_latency"
+needs_l4 = pytest.mark.skipif(
+    not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
+)
 needs_truth = pytest.mark.skipif(
     not TRUTH.is_dir(), reason="others' pairs (../shared/truth) are not here"
 )
