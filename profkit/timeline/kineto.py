@@ -15,7 +15,7 @@ from typing import TypeGuard
 import numpy as np
 from msgspec.structs import replace
 
-from profkit.core.errors import BadInput
+from profkit.core.errors import BadInput, refusal
 from profkit.core.integrity import check_unchanged
 from profkit.timeline import export
 from profkit.timeline.pages import UNKNOWN
@@ -69,12 +69,10 @@ def recorded_by_kineto(path: Path) -> Recorded:
     Raises BadInput when the file is absent, damaged, of another kind, without GPU activity, or
     different from the manifest in its folder.
     """
-    try:
-        with open_trace(path) as trace:
-            check_unchanged(path)
-            return _Trace(path, trace).recorded()
-    except OSError as error:
-        raise BadInput(f"{path}: can't be read ({error.strerror})", "check the path") from None
+    unreadable = refusal(f"{path}: can't be read", BadInput, "check the path")
+    with unreadable, open_trace(path) as trace:
+        check_unchanged(path)
+        return _Trace(path, trace).recorded()
 
 
 class _Trace:
