@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -32,6 +31,7 @@ from tests.conftest import (
     recorded_baseline,
     recorded_summary,
 )
+from tests.html_page import HtmlPage
 from tests.study.test_baseline import environment, run
 
 LADDER = H200 / "ladder"
@@ -177,33 +177,16 @@ def test_an_audit_of_the_summary_and_of_the_report_finds_nothing(
     assert examine(read_claims(tmp_path / "claims.json").claims).contradictions == ()
 
 
-class Page(HTMLParser):
-    """Collects what a page would load, its headings, and whether elements end."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.loads: list[str] = []
-        self.tags: dict[str, int] = {}
-        self.ids: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags[tag] = self.tags.get(tag, 0) + 1
-        for name, value in attrs:
-            if name in {"src", "data", "poster"} or (name == "href" and tag == "link"):
-                self.loads.append(f"{tag} {value}")
-            if name == "id" and value:
-                self.ids.append(value)
-
-
 def test_html_is_one_file_that_loads_nothing(on_cpu: Path, tmp_path: Path) -> None:
     text = written(on_cpu, tmp_path, "r.html")
-    page = Page(text)
-    assert page.loads == []
-    assert page.tags.get("script", 0) == 0
-    assert page.tags["h2"] == len(SECTIONS)
-    assert page.tags["svg"] >= 2
-    assert len(page.ids) == len(set(page.ids))
+    page = HtmlPage(text)
+    assert not any({"src", "data", "poster"} & attributes.keys() for _, attributes in page.tags)
+    assert not any(name == "link" and "href" in attributes for name, attributes in page.tags)
+    assert "script" not in page.names
+    assert page.names.count("h2") == len(SECTIONS)
+    assert page.names.count("svg") >= 2
+    ids = [attributes["id"] for _, attributes in page.tags if attributes.get("id")]
+    assert len(ids) == len(set(ids))
     assert "@import" not in text
     assert sorted(file.name for file in tmp_path.iterdir() if file.suffix) == ["r.html"]
 
