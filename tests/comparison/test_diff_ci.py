@@ -50,11 +50,11 @@ def test_failures_fit_the_terminal_and_read_as_the_body_does(profkit_cli: Cli) -
         CORPUS / f"mixes-reconstruction__{name}.ncu-rep" for name in ("full_profile", "version2")
     ]
     gates = ("--fail-on", "new-finding,removed,metric:l2_busy > 0.5")
-    shown = profkit_cli("diff", *files, *gates, COLUMNS="60").stdout
+    shown = profkit_cli("diff", *files, *gates, COLUMNS="60", status=1).stdout
     failed = shown[shown.index("FAILED") :]
     assert max(map(len, failed.splitlines())) <= 60
     told = " ".join(failed.split())
-    written = json.loads(profkit_cli("diff", *files, *gates, "--format", "json").stdout)
+    written = json.loads(profkit_cli("diff", *files, *gates, "--format", "json", status=1).stdout)
     whys = [one["why"] for one in written["comparisons"][0]["failures"]]
     assert len(whys) == told.count("FAILED") == 4  # two have grown to findings
     for words in (
