@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from typer.testing import Result
 
 import profkit
 from profkit.core.errors import EnvironmentProblem
@@ -151,13 +152,17 @@ def test_tables_in_python_need_their_extra() -> None:
         assert ".[tables]" in told.value.remedy
 
 
+def imported(profkit_cli: Cli, out: Path) -> Result:
+    """A baseline of samples is written there."""
+    samples = out.with_name("samples.txt")
+    samples.write_text("\n".join(str(50 + at % 3) for at in range(40)), encoding="utf-8")
+    return profkit_cli("baseline", "import", samples, "--unit", "us", "-o", out)
+
+
 @pytest.mark.usefixtures("core_alone")
 def test_a_study_leaves_out_the_table_and_says_so(tmp_path: Path, profkit_cli: Cli) -> None:
-    samples = tmp_path / "samples.txt"
-    samples.write_text("\n".join(str(50 + at % 3) for at in range(40)), encoding="utf-8")
     out = tmp_path / "theirs"
-    result = profkit_cli("baseline", "import", str(samples), "--unit", "us", "-o", str(out))
-    assert "no cells.parquet" in result.stderr
+    assert "no cells.parquet" in imported(profkit_cli, out).stderr
     assert (out / "summary.json").is_file()
     assert not (out / "cells.parquet").exists()
 
@@ -165,10 +170,8 @@ def test_a_study_leaves_out_the_table_and_says_so(tmp_path: Path, profkit_cli: C
 def test_a_table_of_other_cells_does_not_stay(
     tmp_path: Path, profkit_cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    samples = tmp_path / "samples.txt"
-    samples.write_text("\n".join(str(50 + at % 3) for at in range(40)), encoding="utf-8")
     out = tmp_path / "theirs"
-    profkit_cli("baseline", "import", str(samples), "--unit", "us", "-o", str(out))
+    imported(profkit_cli, out)
     assert (out / "cells.parquet").is_file()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     summarize(out)

@@ -273,9 +273,11 @@ def test_what_settles_a_doubt_keeps_the_question(toy: Path) -> None:
     assert f"--samples {40 * blocks} -- " in command
 
 
-def git(folder: Path, *words: str) -> None:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
-    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+def git(folder: Path, *words: str) -> list[str]:
+    """A command of git's, and the lines that it prints."""
+    command = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", *words]
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()
 
 
 def test_this_tree_against_a_commit_of_it(toy: Path) -> None:
@@ -289,10 +291,7 @@ def test_this_tree_against_a_commit_of_it(toy: Path) -> None:
     )  # fmt: skip
     assert re.search(r"[0-9a-f]{9}:quick → this tree:quick", done.stdout)
     assert "IMPROVED" in done.stdout
-    listed = subprocess.run(
-        ["git", "worktree", "list"], cwd=folder, capture_output=True, text=True, check=True
-    )
-    assert len(listed.stdout.splitlines()) == 1
+    assert len(git(folder, "worktree", "list")) == 1
     process = subprocess.Popen(["true"])
     process.wait()
     abandoned = Path(tempfile.gettempdir()) / f"profkit-worktree-{process.pid}-x" / "repo"
@@ -300,10 +299,7 @@ def test_this_tree_against_a_commit_of_it(toy: Path) -> None:
     wrong = run(folder, "time", "toy.py:quick", "--against", "v99", *QUICK, status=2)
     run(folder, "time", "toy.py:quick", "--against", "HEAD", *QUICK)
     assert not abandoned.exists()
-    left = subprocess.run(
-        ["git", "worktree", "list"], cwd=folder, capture_output=True, text=True, check=True
-    )
-    assert len(left.stdout.splitlines()) == 1
+    assert len(git(folder, "worktree", "list")) == 1
     assert "'v99' names no commit" in wrong.stderr
 
 
