@@ -58,6 +58,8 @@ if WITHOUT_READER:
     sys.modules["ncu_report"] = None  # type: ignore[assignment]
 
 T = TypeVar("T")
+Cli = Callable[..., Result]
+"""What `profkit_cli` is."""
 
 ROOT = Path(__file__).parent.parent
 TRACKED = ROOT / "reports" / "h200"
@@ -77,7 +79,10 @@ needs_reader = pytest.mark.skipif(WITHOUT_READER, reason="NVIDIA's reader is hid
 needs_corpus = pytest.mark.skipif(
     not CORPUS.is_dir(), reason="others' reports (../shared/corpus) are not here"
 )
-
+L4 = CORPUS.parent / "l4_latency"
+needs_l4 = pytest.mark.skipif(
+    not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
+)
 needs_truth = pytest.mark.skipif(
     not TRUTH.is_dir(), reason="others' pairs (../shared/truth) are not here"
 )
@@ -256,11 +261,16 @@ def commands_are_built_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def profkit_cli() -> Callable[..., Result]:
-    """Run a command line in this process, in this environment with what is named changed."""
+def profkit_cli() -> Cli:
+    """Run a command line in this process, in this environment with what is named changed.
+
+    It has to end with this status, where one is given.
+    """
     runner = CliRunner(env={"COLUMNS": None})
 
-    def run(*arguments: str | Path, **environment: str) -> Result:
-        return runner.invoke(app, [str(argument) for argument in arguments], env=environment)
+    def run(*arguments: object, status: int | None = 0, **environment: str) -> Result:
+        done = runner.invoke(app, [str(argument) for argument in arguments], env=environment)
+        assert status in {None, done.exit_code}, (done.exit_code, done.output, done.exception)
+        return done
 
     return run

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from profkit.execution.placement import Placement
 from profkit.study.matrix import matrix_of
@@ -67,22 +67,29 @@ def variables(folder: Path, node: str, seconds: float) -> dict[str, str]:
     }
 
 
-class Killer(threading.Thread):
-    """Kills a worker at random every `every` seconds, as progress.json names them; `most` times."""
+class Beside(threading.Thread):
+    """Runs beside a block, until that ends."""
 
-    def __init__(self, out: Path, every: float, most: int | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__(daemon=True)
-        self._out, self._every, self._most = out, every, most
         self._ended = threading.Event()
-        self.kills = 0
 
-    def __enter__(self) -> Killer:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self.join()
+
+
+class Killer(Beside):
+    """Kills a worker at random every `every` seconds, as progress.json names them; `most` times."""
+
+    def __init__(self, out: Path, every: float, most: int | None = None) -> None:
+        super().__init__()
+        self._out, self._every, self._most = out, every, most
+        self.kills = 0
 
     def run(self) -> None:
         """Until the block ends."""
@@ -143,22 +150,13 @@ def resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-class MemoryLog(threading.Thread):
+class MemoryLog(Beside):
     """This process's memory, every second."""
 
     def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self._ended = threading.Event()
+        super().__init__()
         self.started = time.monotonic()
         self.rows: list[tuple[float, int]] = []
-
-    def __enter__(self) -> MemoryLog:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self.join()
 
     def run(self) -> None:
         """Until the block ends."""

@@ -15,7 +15,7 @@ from profkit.commands import groups
 from profkit.commands.kinds import RawLatencies, Script
 from profkit.commands.options import Reading, interruptible, names_in, put, warn
 from profkit.core.duration import parse_duration
-from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
+from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError, refusal
 from profkit.core.extras import lacking, require
 from profkit.core.file_name import file_name
 from profkit.core.output_file import check_free
@@ -83,10 +83,8 @@ def report(
 def _draw(drawings: Mapping[str, str], folder: Path, *, force: bool) -> None:
     """Write plots into a folder; raises UsageError where that can't be."""
     check_free(folder, force=force and not folder.is_symlink())
-    try:
+    with refusal(f"{folder}: can't be written", UsageError):
         folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: can't be written ({error.strerror})") from None
     for drawing, svg in drawings.items():
         put(svg, folder / drawing, force=force)
 

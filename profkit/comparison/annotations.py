@@ -11,7 +11,7 @@ from profkit.comparison.comparison import Diff
 from profkit.comparison.finding_changes import WORTH, Status
 from profkit.comparison.gates import Failure, GateKind
 from profkit.comparison.result import Comparisons, Judged
-from profkit.core.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem, refusal
 from profkit.report.names import file_name
 from profkit.rules.finding import Finding
 from profkit.ui.text import literal
@@ -98,13 +98,10 @@ def append_summary(markdown: str, path: str) -> None:
 
     Raises EnvironmentProblem where it can't be written.
     """
-    try:
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(markdown)
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{path}: can't be written ({error.strerror})", "unset GITHUB_STEP_SUMMARY"
-        ) from None
+    remedy = "unset GITHUB_STEP_SUMMARY"
+    unwritable = refusal(f"{path}: can't be written", EnvironmentProblem, remedy)
+    with unwritable, Path(path).open("a", encoding="utf-8") as file:
+        file.write(markdown)
 
 
 def _annotations(judged: Judged, sources: Sources) -> Iterator[tuple[str, str, str, Spot | None]]:

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from profkit.analysis.run_files import CHECK, LATENCY, reports_in
 from profkit.core.atomic_file import write_atomic
-from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.errors import BadInput, EnvironmentProblem, UsageError, refusal
 from profkit.core.file_name import file_name
 from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.core.lock import file_lock
@@ -70,7 +70,8 @@ def save(name: str, path: Path, gpu: str, root: Path = ROOT) -> Path:
         reports = {file.relative_to(path).as_posix(): file for file in reports_in(path)}
     elif not path.is_file():
         raise BadInput(f"{path}: no such file", "check the path")
-    try:
+    remedy = "free room or change its permissions"
+    with refusal(f"{home}: can't be written", EnvironmentProblem, remedy):
         home.mkdir(parents=True, exist_ok=True)
         with file_lock(home / _LOCK, f"{home}: another process is saving this baseline"):
             folder = home / secrets.token_hex(6)
@@ -87,10 +88,6 @@ def save(name: str, path: Path, gpu: str, root: Path = ROOT) -> Path:
             for other in home.iterdir():  # what was there before, and what killed saves left
                 if other.is_dir() and other != folder:
                     shutil.rmtree(other, ignore_errors=True)
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{home}: can't be written ({error.strerror})", "free room or change its permissions"
-        ) from None
     return find(name, gpu, root)
 
 

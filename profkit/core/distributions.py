@@ -51,14 +51,12 @@ def t_quantile(p: float, freedom: float) -> float:
     return increasing_root(excess, normal_quantile(p))
 
 
-def increasing_root(
-    function: Callable[[float], tuple[float, float]], start: float, lowest: float = 0.0
-) -> float:
-    """Where an increasing function is 0, from `lowest` up; it gives its value and its slope.
+def increasing_root(function: Callable[[float], tuple[float, float]], start: float) -> float:
+    """Where an increasing function is 0, from 0 up; it gives its value and its slope.
 
     Newton's method, safeguarded by bisection.
     """
-    low, high, x = lowest, math.inf, start
+    low, high, x = 0.0, math.inf, start
     for _ in range(_STEPS):
         value, slope = function(x)
         low, high = (x, high) if value < 0 else (low, x)

@@ -1,5 +1,8 @@
 """The failures that profkit reports, with the exit codes of the command."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class ProfkitError(Exception):
     """A failure reported in one line: what, why and the remedy.
@@ -47,3 +50,12 @@ class TargetFailed(ProfkitError):
     """The profiled program failed: it crashed, timed out or returned a wrong result."""
 
     exit_code = 6
+
+
+@contextmanager
+def refusal(message: str, kind: type[ProfkitError], remedy: str = "") -> Iterator[None]:
+    """What the system refuses within is a failure of this kind, with the system's reason."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{message} ({error.strerror})", remedy) from None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from profkit.core.atomic_file import write_atomic
-from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.errors import BadInput, EnvironmentProblem, refusal
 from profkit.core.typed_file import Model, read_file
 
 M = TypeVar("M", bound=Model)
@@ -20,14 +20,10 @@ def state_folder(kind: str) -> Path:
 
 def write_state(path: Path, text: str) -> None:
     """Write a file below such a folder; raises EnvironmentProblem where that can't be."""
-    try:
+    remedy = "set XDG_STATE_HOME to a writable directory"
+    with refusal(f"{path}: can't be written", EnvironmentProblem, remedy):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, text)
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{path}: can't be written ({error.strerror})",
-            "set XDG_STATE_HOME to a writable directory",
-        ) from None
 
 
 def read_state(kind: str, model: type[M]) -> list[M]:

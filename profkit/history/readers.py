@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from profkit.core.errors import BadInput
+from profkit.core.errors import BadInput, refusal
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.integrity import MANIFEST
 from profkit.core.regular_file import digest, read_limited
@@ -83,10 +83,8 @@ class Content:
 
 def content_of(path: Path, stated: Stated) -> Content:
     """The content of a file; raises BadInput where it can't be read."""
-    try:
+    with refusal(f"{path}: can't be read", BadInput, "check the path"):
         data = read_limited(path, _LARGEST)
-    except OSError as error:
-        raise BadInput(f"{path}: can't be read ({error.strerror})", "check the path") from None
     return Content(path, data, stated, str(path))
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profkit.core.atomic_file import replacement
-from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.errors import BadInput, EnvironmentProblem, refusal
 from profkit.core.extras import require
 from profkit.core.grouping import grouped
 from profkit.core.typed_file import Count, Model, Number
@@ -92,14 +92,10 @@ class Store:
             months.setdefault(f"{point.time:%Y-%m}", []).append((item, point))
         for month, rows in months.items():
             folder = self.folder / f"month={month}"
-            try:
+            remedy = "give --store a writable folder"
+            with refusal(f"{folder}: can't be written", EnvironmentProblem, remedy):
                 folder.mkdir(parents=True, exist_ok=True)
                 _write_part(folder, rows)
-            except OSError as error:
-                raise EnvironmentProblem(
-                    f"{folder}: can't be written ({error.strerror})",
-                    "give --store a writable folder",
-                ) from None
 
     def overviews(self) -> list[Overview]:
         """All series in the order of their names."""
@@ -153,16 +149,12 @@ class Store:
             raise BadInput(f"{self.folder}: damaged ({message})", "remove that part") from None
 
     def _parts(self) -> list[Path]:
-        try:
+        with refusal(f"{self.folder}: can't be read", BadInput, "check the path"):
             return sorted(
                 part
                 for part in self.folder.glob("month=*/part-*.parquet")
                 if stat.S_ISREG(part.lstat().st_mode)
             )
-        except OSError as error:
-            raise BadInput(
-                f"{self.folder}: can't be read ({error.strerror})", "check the path"
-            ) from None
 
 
 def median_of(point: Point) -> float:

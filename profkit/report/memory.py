@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
-from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.errors import BadInput, EnvironmentProblem, refusal
 
 _MOST_FOR_A_BYTE = 25
 """Bytes of memory that a byte of a plain report takes, at most: 4 to 20 were measured on reports of
@@ -72,16 +72,15 @@ class NamelessFile:
 
     def __init__(self, origin: Path, write: Callable[[BinaryIO], object]) -> None:
         folder = tempfile.gettempdir()
-        try:
-            with tempfile.TemporaryFile(dir=folder) as file:
-                write(file)
-                file.flush()
-                self.descriptor = os.dup(file.fileno())
-        except OSError as error:
-            raise EnvironmentProblem(
-                f"{origin}: can't be decompressed into {folder} ({error.strerror})",
-                "set TMPDIR to a directory with enough space",
-            ) from None
+        message = f"{origin}: can't be decompressed into {folder}"
+        remedy = "set TMPDIR to a directory with enough space"
+        with (
+            refusal(message, EnvironmentProblem, remedy),
+            tempfile.TemporaryFile(dir=folder) as file,
+        ):
+            write(file)
+            file.flush()
+            self.descriptor = os.dup(file.fileno())
         weakref.finalize(self, os.close, self.descriptor)
 
     @cached_property

@@ -10,6 +10,7 @@ from functools import cache, cached_property
 from itertools import count
 from typing import TYPE_CHECKING
 
+from profkit.core.grouping import grouped
 from profkit.report.source_lines import Place
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.calibration import Calibration
@@ -318,15 +319,12 @@ class Checklist:
 
     def findings_on(self, group: Group | None) -> tuple[Finding, ...]:
         """The ranked and informative items on one kernel."""
-        return tuple(self._by_launch[group.typical.index]) if group else ()
+        return tuple(self._by_launch.get(group.typical.index, ())) if group else ()
 
     @cached_property
     def _by_launch(self) -> Mapping[int | None, Sequence[Finding]]:
         """Items by the launch that is typical of their kernel."""
-        kernels: dict[int | None, list[Finding]] = defaultdict(list)
-        for item in self.findings:
-            kernels[item.launch].append(item)
-        return kernels
+        return grouped((item.launch, item) for item in self.findings)
 
 
 def checklist(
@@ -524,13 +522,10 @@ def _standing(finding: Finding) -> float:
 
 def _with_void(findings: Sequence[Finding]) -> list[Finding]:
     """Findings with the rules on their kernel, of other categories, that come first."""
-    first: dict[int | None, list[Rule]] = defaultdict(list)
-    for finding in findings:
-        if finding.rule.first:
-            first[finding.launch].append(finding.rule)
+    first = grouped((each.launch, each.rule) for each in findings if each.rule.first)
 
     def void_until(own: Finding) -> tuple[str, ...]:
-        others = (rule for rule in first[own.launch] if rule.category != own.rule.category)
+        others = (rule for rule in first.get(own.launch, ()) if rule.category != own.rule.category)
         return tuple(rule.name for rule in others) if own.estimate or not own.rule.first else ()
 
     return [replace(each, void_until=void_until(each)) for each in findings]
@@ -538,10 +533,7 @@ def _with_void(findings: Sequence[Finding]) -> list[Finding]:
 
 def _by_rule(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:
     """Findings of the same rule together, in the order of the first of each."""
-    rules: dict[str, list[Finding]] = defaultdict(list)
-    for finding in findings:
-        rules[finding.rule.name].append(finding)
-    return list(map(tuple, rules.values()))
+    return list(map(tuple, grouped((each.rule.name, each) for each in findings).values()))
 
 
 @cache

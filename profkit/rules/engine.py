@@ -26,6 +26,7 @@ import numpy as np
 
 from profkit.core.columns import Column, both
 from profkit.core.expression import Expression
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import part
 from profkit.report.checks import NOT_COLLECTED, NOT_HERE, UNDEFINED
 from profkit.report.floors import ESSENTIAL, LAUNCH, SHORTEST, USUAL, WORTH, shares
@@ -459,7 +460,7 @@ class _Kernels(_Table[Group]):
         super().__init__([group for group in report.groups if group.count > group.failed])
         self._sampling = sampling
         self._total = report.total
-        self._launches = {launch.index: launch for launch in report.launches}
+        self._launches = report.launches
         self._is_picked = _PICKED in report.session.options
         self._unsampled: dict[int, str] = {}
 
@@ -520,6 +521,17 @@ class _Kernels(_Table[Group]):
             ):
                 left = max(left, 1 / factor)
         avoided = self._avoided(rule, index)
+        return replace(
+            self._estimated(group, left, most, launches),
+            bounded_by="" if is_chain or most > 2 / left else RESOURCES.get(bounding, bounding),
+            without_stalls=1 / (1 - avoided if avoided else left),
+        )
+
+    def _estimated(
+        self, group: Group, left: float, most: float, launches: tuple[LaunchSummary, ...]
+    ) -> Estimate:
+        """The estimate for these launches of a kernel where a share of their time is left, and the
+        next limit allows a factor of `most`."""
         saved = sum(launch.duration for launch in launches) * (1 - left)
         return Estimate(
             likely=1 / left,
@@ -527,12 +539,12 @@ class _Kernels(_Table[Group]):
             high=most,
             most=most,
             limit=most,
-            bounded_by="" if is_chain or most > 2 / left else RESOURCES.get(bounding, bounding),
+            bounded_by="",
             bound_seconds=group.typical.duration / most,
             run=self._total / (self._total - saved),
             saved=saved,
             launches=launches,
-            without_stalls=1 / (1 - avoided if avoided else left),
+            without_stalls=1 / left,
         )
 
     def _limits(self, rule: Rule, index: int, unknown: float = 1.0) -> tuple[float, str, float]:
@@ -561,20 +573,8 @@ class _Kernels(_Table[Group]):
         if rule.spans == "chain" or 1 / left < WORTH:
             return None
         launches = tuple(launch for launch in group.launches if not launch.failed)
-        saved = sum(launch.duration for launch in launches) * (1 - left)
-        return Estimate(
-            likely=1 / left,
-            low=1.0,
-            high=most,
-            most=most,
-            limit=most,
-            bounded_by=RESOURCES.get(bounding, bounding),
-            bound_seconds=group.typical.duration / most,
-            run=self._total / (self._total - saved),
-            saved=saved,
-            launches=launches,
-            without_stalls=1 / left,
-        )
+        estimate = self._estimated(group, left, most, launches)
+        return replace(estimate, bounded_by=RESOURCES.get(bounding, bounding))
 
     def _by_floors(self, bound: float, index: int) -> float:
         """The share of the time that is left where the highest floor falls to `bound`, and the time
@@ -626,17 +626,16 @@ class _Kernels(_Table[Group]):
     def headrooms(self, findings: Iterable[Finding]) -> Mapping[int, Headroom]:
         """The headroom of each kernel by its typical launch, with the DRAM traffic and FLOP that
         its findings leave, on tensor cores where one of them says so."""
-        by_group: dict[int, list[Rule]] = defaultdict(list)
-        for finding in findings:
-            by_group[id(finding.group)].append(finding.rule)
+        by_group = grouped((id(finding.group), finding.rule) for finding in findings)
         return {
             group.typical.index: headroom(
                 group,
-                self._least_left(_dram_left, by_group[id(group)], index),
-                self._least_left(lambda rule: rule.flop, by_group[id(group)], index),
-                fits_tensor_cores=any("tensor_busy" in rule.takes for rule in by_group[id(group)]),
+                self._least_left(_dram_left, rules, index),
+                self._least_left(lambda rule: rule.flop, rules, index),
+                fits_tensor_cores=any("tensor_busy" in rule.takes for rule in rules),
             )
             for index, group in enumerate(self.subjects)
+            for rules in [by_group.get(id(group), ())]
         }
 
     def _least_left(
@@ -669,7 +668,7 @@ class _Kernels(_Table[Group]):
     @cached_property
     def _chains(self) -> Mapping[int, Sequence[Chain]]:
         """The chains in which a kernel takes the most time, by the kernel's index."""
-        launches = [launch for launch in self._launches.values() if not launch.failed]
+        launches = [launch for launch in self._launches if not launch.failed]
         by_kernel: dict[int, list[Chain]] = defaultdict(list)
         for chain in () if self._is_picked else chains(launches, self._kernel_of):
             longest = max(chain.launches, key=lambda launch: launch.duration)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from profkit.core.compute_capability import NEWEST, OLDEST
+from profkit.core.grouping import grouped
 from profkit.core.text_files import shipped_text
 from profkit.report.floors import REACH, WORTH
 from profkit.report.resources import RESOURCES
@@ -78,9 +78,7 @@ def _explanation(rule: Rule, rows: Iterable[Row]) -> Iterator[Block]:
 def _facts(rule: Rule, by_width: str) -> Iterator[Row]:
     """The parts of a rule by label; `by_width` is the confidence of one with formulas."""
     shares = {**rule.relieves, "FLOP": rule.flop, "time": rule.time}
-    names: dict[str, list[str]] = defaultdict(list)
-    for name, share in shares.items():
-        names[share.text if share else ""].append(name)
+    names = grouped((share.text if share else "", name) for name, share in shares.items())
     left = [f"{', '.join(own)}: {text}" for text, own in names.items() if text]
     yield Row("Conditions", _lines([condition.text for condition in rule.when], code))
     yield Row("Selected samples", _lines(map(_match, rule.match), code))

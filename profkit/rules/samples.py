@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from msgspec import Meta
 
+from profkit.core.grouping import grouped
 from profkit.core.typed_file import Model
 from profkit.core.yaml_files import shipped_yaml
 from profkit.machine_code.blame import LONG, Samples, Wait
@@ -174,10 +175,7 @@ class Sampled:
         return fitting / sum(wait.samples for wait in waits) if waits else 0.0
 
     def _waits_by_waiter(self, reason: str) -> Mapping[int, Sequence[Wait]]:
-        waits: dict[int, list[Wait]] = defaultdict(list)
-        for wait in self._samples.waits(reason):
-            waits[wait.waiter].append(wait)
-        return dict(waits)
+        return grouped((wait.waiter, wait) for wait in self._samples.waits(reason))
 
     @cached_property
     def _loads(self) -> tuple[Wait, ...]:
@@ -227,9 +225,7 @@ class Sampled:
         waits: dict[int, float] = defaultdict(float)
         for wait in self._loads:
             waits[wait.producer] += wait.samples
-        loops: dict[Loop | None, list[tuple[int, ...]]] = defaultdict(list)
-        for batch in self._batches:
-            loops[self._samples.flow.loop_of(batch[0])].append(batch)
+        loops = grouped((self._samples.flow.loop_of(batch[0]), batch) for batch in self._batches)
         hidden = sum(self._hidden(batches, waits) for batches in loops.values())
         return hidden / self._samples.total
 

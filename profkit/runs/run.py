@@ -22,7 +22,7 @@ from pathlib import Path
 from msgspec import UNSET, Struct, structs
 
 from profkit.core.atomic_file import PART, write_atomic
-from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.errors import BadInput, EnvironmentProblem, UsageError, refusal
 from profkit.core.file_name import file_name
 from profkit.core.integrity import MANIFEST
 from profkit.core.lock import file_lock, take
@@ -78,17 +78,14 @@ def draft(out: Path, target: str) -> Iterator[Draft]:
     folder = parent / f"{PARTIAL}{final.name}"
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        try:
+        remedy = "give --output another folder"
+        with refusal(f"{parent}: can't be written", EnvironmentProblem, remedy):
             parent.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(parent)
             folder.mkdir()
             stack.enter_context(
                 file_lock(folder / _LOCK, f"{folder}: another process considers it abandoned")
             )
-        except OSError as error:
-            raise EnvironmentProblem(
-                f"{parent}: can't be written ({error.strerror})", "give --output another folder"
-            ) from None
         yield Draft(folder, final)
 
 

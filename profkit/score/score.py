@@ -48,7 +48,7 @@ from profkit.rules.memory import Certainty, shipped_memory
 from profkit.rules.rule_file import shipped_rules
 from profkit.rules.samples import CATEGORIES
 from profkit.score.change import Change, change
-from profkit.score.stories import Applications
+from profkit.score.stories import Applications, mean
 from profkit.score.without_counters import (
     BlindPart,
     BlindScore,
@@ -532,7 +532,7 @@ def _part(pairs: Sequence[PairScore]) -> Part:
         **structs.asdict(own),
         defects=len(defects),
         nothing_to_gain=len(watched),
-        coverage=_mean(
+        coverage=mean(
             [
                 low <= each.achieved <= high
                 for each in defects
@@ -571,20 +571,14 @@ def _accuracy(
     rows = list(zip(judged, defects, strict=True))
     gained = [row for row, pair in rows if pair.has_gained]
     return Accuracy(
-        top1=_mean([row.rank == 1 for row in gained]),
-        top3=_mean([(row.rank or 4) <= 3 for row in gained]),
-        related1=_mean([row.related == 1 for row in gained]),
-        related3=_mean([(row.related or 4) <= 3 for row in gained]),
-        factor=math.exp(
-            _mean([abs(math.log(row.estimated / pair.achieved)) for row, pair in rows])
-        ),
-        mean_error=_mean([row.error for row in judged]),
-        false_alarms=_mean([bool(row.alarms) for row in watched]),
+        top1=mean([row.rank == 1 for row in gained]),
+        top3=mean([(row.rank or 4) <= 3 for row in gained]),
+        related1=mean([row.related == 1 for row in gained]),
+        related3=mean([(row.related or 4) <= 3 for row in gained]),
+        factor=math.exp(mean([abs(math.log(row.estimated / pair.achieved)) for row, pair in rows])),
+        mean_error=mean([row.error for row in judged]),
+        false_alarms=mean([bool(row.alarms) for row in watched]),
     )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return statistics.fmean(values) if values else math.nan
 
 
 def pairs_in(folders: Sequence[Path], *, optional: bool = False) -> tuple[Path, ...]:

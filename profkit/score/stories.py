@@ -189,20 +189,20 @@ def score_stories(
     return Applications(
         stories=tuple(stories),
         programs=tuple(programs),
-        programs_named=_share([program.is_named for program in programs]),
+        programs_named=mean([program.is_named for program in programs]),
         contradicted=sum(program.contradicted for program in programs),
-        others_named=_share([each.is_named for each in programs if not each.contradicted]),
-        best_named=_share([program.is_best_named for program in programs if program.best]),
-        explained=_share([program.explained >= EXPLAINED for program in programs]),
-        changes_within=_share([not change.missed for change in changes]),
+        others_named=mean([each.is_named for each in programs if not each.contradicted]),
+        best_named=mean([program.is_best_named for program in programs if program.best]),
+        explained=mean([program.explained >= EXPLAINED for program in programs]),
+        changes_within=mean([not change.missed for change in changes]),
         changes_bounded=sum(not math.isnan(change.bound) for change in changes),
         changes_exceeded=sum(change.missed == "exceeded" for change in changes),
-        named=_share([story.is_named for story in planted]),
-        within=_share([not story.is_exceeded for story in stories]),
-        reached=_share([story.is_reached for story in checked]),
+        named=mean([story.is_named for story in planted]),
+        within=mean([not story.is_exceeded for story in stories]),
+        reached=mean([story.is_reached for story in checked]),
         replay_error=max((abs(story.replay_error) for story in stories), default=float("nan")),
     )
 
 
-def _share(held: Sequence[bool]) -> float:
-    return statistics.fmean(held) if held else float("nan")
+def mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else float("nan")

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from profkit.core.atomic_file import write_atomic
 from profkit.core.duration import duration
-from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.errors import BadInput, EnvironmentProblem, refusal
 from profkit.core.lock import file_lock
 from profkit.core.text_files import MissingFile
 from profkit.core.timestamp import timestamp
@@ -183,12 +183,8 @@ def ask_to_cancel(folder: Path, wait: Callable[[float], None]) -> str:
         return f"no driver works on it{left}"
     if status.progress is None and not known(status.unreadable):
         return f"{_ALONE}; measured configurations stay"
-    try:
+    with refusal(f"{folder / CANCEL}: can't be written", EnvironmentProblem):
         (folder / CANCEL).write_text(f"{host_name()} {os.getpid()} {timestamp()}\n")
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{folder / CANCEL}: can't be written ({error.strerror})"
-        ) from None
     passed, step = 0.0, 0.25
     while passed < _ANSWERED:
         wait(step)

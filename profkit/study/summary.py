@@ -77,14 +77,14 @@ def unmeasured(rows: Iterable[Row]) -> dict[tuple[str, CellStatus, str], list[st
     )
 
 
-def top_rows(rows: Iterable[Row], most: int = 3) -> tuple[Row, ...]:
-    """The fastest timed cell of each of the `most` shapes with the highest FLOP rates.
+def top_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """The fastest timed cell of each of the three shapes with the highest FLOP rates.
 
     Where no rate is known, those of the shapes in their order.
     """
     shapes = grouped((row.shape, row) for row in rows if row.is_timed).values()
     fastest = [min(group, key=lambda row: row.seconds or 0.0) for group in shapes]
-    return tuple(sorted(fastest, key=lambda row: -(row.flop_rate or 0.0))[:most])
+    return tuple(sorted(fastest, key=lambda row: -(row.flop_rate or 0.0))[:3])
 
 
 def derive(

@@ -28,6 +28,7 @@ from profkit.timeline.rows import (
     Message,
     Recorded,
     Rows,
+    text_of,
 )
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ class _Export:
             texts=texts,
             untimed=self._untimed,
             gpus=tuple(self._all(export.GPUS, GPU_COLUMNS)),
-            product_version=_text(facts.get("EXPORT_PRODUCT_VERSION")),
-            schema_version=_text(facts.get("EXPORT_SCHEMA_VERSION")),
+            product_version=text_of(facts.get("EXPORT_PRODUCT_VERSION")),
+            schema_version=text_of(facts.get("EXPORT_SCHEMA_VERSION")),
             created=self._created(),
             messages=self._messages(),
             nodes=tuple(self._all(export.NODES, NODE_COLUMNS)),
@@ -177,7 +178,7 @@ class _Export:
         )
         payloads = ((*row, payload_of(blob, schemas)) for *row, blob in cursor)
         return [
-            Message(start, end, thread, _text(text), text_id, payload)
+            Message(start, end, thread, text_of(text), text_id, payload)
             for start, end, thread, text, text_id, payload in payloads
             if payload is not None
         ]
@@ -190,7 +191,7 @@ class _Export:
             f"SELECT DISTINCT text FROM {export.DIAGNOSTICS} NOT INDEXED "
             f"WHERE {export.OF_TRACING} ORDER BY severity DESC"
         )
-        return tuple(_text(text) for (text,) in rows)
+        return tuple(text_of(text) for (text,) in rows)
 
     def _created(self) -> datetime | None:
         for (ns,) in self._all(export.SESSION_START, ("utcEpochNs",)):
@@ -207,7 +208,3 @@ def _ranges(table: str) -> str:
         return ""
     kinds = f"eventType IN ({export.PUSH_POP}, {export.START_END})"
     return f"WHERE {kinds} AND typeof(globalTid) = 'integer'"
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -15,7 +15,7 @@ from typing import TypeGuard
 import numpy as np
 from msgspec.structs import replace
 
-from profkit.core.errors import BadInput
+from profkit.core.errors import BadInput, refusal
 from profkit.core.integrity import check_unchanged
 from profkit.timeline import export
 from profkit.timeline.pages import UNKNOWN
@@ -30,6 +30,7 @@ from profkit.timeline.rows import (
     Recorded,
     Rows,
     numbered,
+    text_of,
 )
 from profkit.timeline.trace_json import LESS, Arguments, TraceEvent, TraceFile, open_trace
 from profkit.ui.names import own_name
@@ -69,12 +70,10 @@ def recorded_by_kineto(path: Path) -> Recorded:
     Raises BadInput when the file is absent, damaged, of another kind, without GPU activity, or
     different from the manifest in its folder.
     """
-    try:
-        with open_trace(path) as trace:
-            check_unchanged(path)
-            return _Trace(path, trace).recorded()
-    except OSError as error:
-        raise BadInput(f"{path}: can't be read ({error.strerror})", "check the path") from None
+    unreadable = refusal(f"{path}: can't be read", BadInput, "check the path")
+    with unreadable, open_trace(path) as trace:
+        check_unchanged(path)
+        return _Trace(path, trace).recorded()
 
 
 class _Trace:
@@ -125,7 +124,7 @@ class _Trace:
         for event in events:
             table = _TABLES.get(event.cat) if type(event.cat) is str else None
             if table is not None and event.ph == "X":
-                if table in _ON_HOST and _text(event.name).startswith(f"{PROFILER_STEP}#"):
+                if table in _ON_HOST and text_of(event.name).startswith(f"{PROFILER_STEP}#"):
                     table, event.name = export.RANGES, PROFILER_STEP  # torch 1.8: an operator
                 given = event.args
                 arguments = given if isinstance(given, Arguments) else _NO_ARGUMENTS
@@ -147,7 +146,7 @@ class _Trace:
             raise BadInput(message, "record with `nsys profile -t cuda,nvtx`")
 
     def _kernel(self, event: TraceEvent, arguments: Arguments) -> Key:
-        name = _text(event.name)
+        name = text_of(event.name)
         return (
             _number(arguments.correlation),
             _number(arguments.graph_node),
@@ -163,7 +162,7 @@ class _Trace:
         )
 
     def _copy(self, event: TraceEvent, arguments: Arguments) -> Key:
-        named = _COPY.match(_text(event.name))
+        named = _COPY.match(text_of(event.name))
         kind, source, target = named.groups("") if named else ("", "", "")
         return (
             _number(arguments.correlation),
@@ -180,10 +179,10 @@ class _Trace:
     def _call(self, event: TraceEvent, arguments: Arguments) -> Key:
         thread = self._thread(event)
         self._callers[thread >> _BITS] += 1
-        return (_number(arguments.correlation), thread, self._texts[_text(event.name)])
+        return (_number(arguments.correlation), thread, self._texts[text_of(event.name)])
 
     def _range(self, event: TraceEvent, _: Arguments) -> Key:
-        return (export.PUSH_POP, self._thread(event), _text(event.name), None)
+        return (export.PUSH_POP, self._thread(event), text_of(event.name), None)
 
     def _bytes(self, arguments: Arguments) -> int:
         if arguments.bytes is None or _is_whole(arguments.bytes, LARGEST_SIZE):
@@ -219,10 +218,6 @@ def _time(microseconds: object, origin: int) -> int:
         return NO_TIME
     time = origin + round(microseconds * 1000)
     return time if -LATEST <= time <= LATEST else NO_TIME
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _extent(values: object) -> Iterable[int | None]:

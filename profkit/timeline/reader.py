@@ -18,7 +18,7 @@ from profkit.timeline.export_rows import recorded_by_nsys
 from profkit.timeline.kineto import recorded_by_kineto
 from profkit.timeline.messages import Payload
 from profkit.timeline.pages import UNKNOWN
-from profkit.timeline.rows import LARGEST_SIZE, NAMES, PLACE, Recorded, Rows, numbered
+from profkit.timeline.rows import LARGEST_SIZE, NAMES, PLACE, Recorded, Rows, numbered, text_of
 
 _NS = 1e9  # nanoseconds per second
 _THREAD_BITS = 0xFFFFFF  # of globalTid: the low 24 bits are the thread (nsys, "SQLite schema")
@@ -195,7 +195,7 @@ class _Reader:
         closed = rows.numbers["end"] != UNKNOWN
         end = np.where(closed, end, np.maximum(start, self._last - self._origin))
         name = rows.each(
-            self._range_names[_text(text) or self._first_text(text_id)]
+            self._range_names[text_of(text) or self._first_text(text_id)]
             for _, _, text, text_id in rows.keys
         )
         thread = rows.each(
@@ -257,7 +257,7 @@ class _Reader:
         gpus = tuple(
             events.TimelineGpu(
                 device=(number if device is None else device) or 0,
-                name=_text(name),
+                name=text_of(name),
                 cc=(_size(major), _size(minor)),
                 sm_count=_size(sms),
                 memory_bytes=_size(memory),
@@ -329,7 +329,3 @@ def _copy(kind: int | None, source: int | None, target: int | None) -> events.Me
 
 def _process(thread: int) -> int:
     return thread & ~_THREAD_BITS
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from profkit.core.atomic_file import replacement
-from profkit.core.errors import BadInput
+from profkit.core.errors import BadInput, refusal
 from profkit.timeline import export
 from profkit.timeline.messages import FIELDS, LARGEST_BLOB, RANGE_PREFIX
 
@@ -50,15 +50,13 @@ def scrub(path: str | Path) -> None:
     with export.open_export(path, with_log=True):
         pass  # whole
     target = path.resolve()
-    try:
+    remedy = "make its folder writable or copy it"
+    with refusal(f"{path}: can't be replaced", BadInput, remedy):
         with replacement(target) as fresh:
             _write(path, target, fresh)
             shutil.copymode(target, fresh)
         for suffix in _SIDE_FILES:
             target.with_name(target.name + suffix).unlink(missing_ok=True)
-    except OSError as error:
-        message = f"{path}: can't be replaced ({error.strerror})"
-        raise BadInput(message, "make its folder writable or copy it") from None
 
 
 def _write(path: Path, source: Path, fresh: Path) -> None:

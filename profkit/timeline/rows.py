@@ -190,3 +190,8 @@ class Recorded(Struct, frozen=True, eq=False):
     nodes: Sequence[Key] = ()
     diagnostics: tuple[str, ...] = ()
     profiler: str = "nsys"
+
+
+def text_of(value: object) -> str:
+    """Of what may be no text nothing."""
+    return value if isinstance(value, str) else ""

@@ -9,6 +9,7 @@ from functools import partial
 
 from msgspec import UNSET, UnsetType, structs
 
+from profkit.core.grouping import grouped
 from profkit.timing import results
 from profkit.timing.latency_file import Claimed
 from profkit.timing.latency_format import (
@@ -210,10 +211,11 @@ def _warnings(file: LatencyFile, other_processes: int) -> Iterable[str]:
 
 def doubts(variants: Iterable[Series], claimed: Claimed | None = None) -> tuple[str, ...]:
     """Warnings about single latencies, each once with the labels that it concerns."""
-    labels: dict[str, list[str]] = {}
-    for timed in variants:
-        for doubt in (*_doubts(timed), *(_claims(timed, claimed) if claimed else ())):
-            labels.setdefault(doubt, []).append(timed.label)
+    labels = grouped(
+        (doubt, timed.label)
+        for timed in variants
+        for doubt in (*_doubts(timed), *(_claims(timed, claimed) if claimed else ()))
+    )
     return tuple(literal(f"{', '.join(names)}: {doubt}") for doubt, names in labels.items())
 
 

@@ -239,11 +239,11 @@ class Stopwatch:
 
         times = []
         for _ in range(probes(self._roughly)):
-            times += _by_host_clock(self._timed, 1)
+            times.append(_by_host_clock(self._timed))
             torch.cuda.synchronize()
         host = statistics.median(times)
         torch.cuda._sleep(_cycles(_HELD))
-        (held,) = _by_host_clock(self._timed, 1)
+        held = _by_host_clock(self._timed)
         waits = held > host + _HELD / 2
         torch.cuda.synchronize()
         return host, waits
@@ -279,7 +279,7 @@ class Stopwatch:
             self._call()
         end.record()
         end.synchronize()
-        (escaped,) = _by_host_clock(torch.cuda.synchronize, 1)
+        escaped = _by_host_clock(torch.cuda.synchronize)
         if escaped > max(_ESCAPED_FROM, _ESCAPED_SHARE * start.elapsed_time(end) * 1e-3):
             raise Unseen(
                 f"work continues for {escaped * 1e6:.0f} µs after the current stream has finished "
@@ -429,13 +429,10 @@ def _covered(span: tuple[int, int], work: Sequence[tuple[int, int]]) -> int:
     return total
 
 
-def _by_host_clock(call: Call, samples: int) -> list[float]:
-    times = []
-    for _ in range(samples):
-        started = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - started)
-    return times
+def _by_host_clock(call: Call) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
 
 
 def _captured(call: Call) -> Call:

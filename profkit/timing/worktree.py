@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from profkit.core.errors import EnvironmentProblem, UsageError
+from profkit.core.errors import EnvironmentProblem, UsageError, refusal
 
 _PREFIX = "profkit-worktree-"
 
@@ -74,9 +74,7 @@ def _git(folder: Path, *arguments: str, why: str) -> str:
 
 
 def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    try:
+    with refusal("git can't be run", EnvironmentProblem, "install git"):
         return subprocess.run(
             ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False
         )
-    except OSError as error:
-        raise EnvironmentProblem(f"git can't be run ({error.strerror})", "install git") from None

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 import profkit
 from profkit.roofline.roofs import Peaks, Roofs
-from tests.conftest import CORPUS, needs_corpus
+from tests.conftest import CORPUS, Cli, needs_corpus
 
 pytestmark = needs_corpus
 REPORTS = sorted(CORPUS.glob("*.ncu-rep"))
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
-def test_every_report_gives_a_sensible_answer(
-    profkit_cli: Callable[..., Result], path: Path
-) -> None:
+def test_every_report_gives_a_sensible_answer(profkit_cli: Cli, path: Path) -> None:
     report = profkit.load(path)
     for launch in report.summary.launches:
         assert 0 < launch.duration < 60
@@ -31,7 +27,6 @@ def test_every_report_gives_a_sensible_answer(
         for name, reason in launch.missing.items():
             assert reason, name
     shown = profkit_cli("analyze", path, "--top", "0")
-    assert shown.exit_code == 0
     assert "nan" not in shown.stdout.replace("nanosleep", "")
     assert max(map(len, shown.stdout.splitlines())) <= 100
 
@@ -135,7 +130,7 @@ def test_a_gtx_has_no_tensor_roof() -> None:
     assert roofs.roof(launch, "fp32").rate == pytest.approx(22 * 128 * launch.get("sm_clock"))
 
 
-def test_a_roof_by_units_says_so(profkit_cli: Callable[..., Result]) -> None:
+def test_a_roof_by_units_says_so(profkit_cli: Cli) -> None:
     path = CORPUS / "fused-linear__profile_report.ncu-repz"
     shown = profkit_cli("roofline", path, "--precision", "tensor_fp16").stdout
     assert "measured SM clock, by compute capability" in shown
@@ -143,7 +138,7 @@ def test_a_roof_by_units_says_so(profkit_cli: Callable[..., Result]) -> None:
 
 
 def test_addresses_without_text_and_lines_say_why_and_what_would_give_them(
-    profkit_cli: Callable[..., Result],
+    profkit_cli: Cli,
 ) -> None:
     """A V100's code, compiled without line information."""
     report = CORPUS / "lammps__output.ncu-repz"

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 
 import pytest
-from typer.testing import Result
 
 import profkit
 from profkit.report.checks import FITS_IN_L2, cache_note
 from profkit.rules.rule_file import shipped_rules
-from tests.conftest import H200, h200
+from tests.conftest import H200, Cli, h200
 
-Cli = Callable[..., Result]
 KNOWN, MATH = H200 / "known.ncu-repz", H200 / "sdpa_s512_math.ncu-repz"
 FEW_METRICS = H200 / "sdpa_s512_flash_two_metrics.ncu-repz"
 CHAIN = "intermediate_through_dram"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from typer.testing import Result
 
 from profkit.application.collectives import Exchange, exchanges
 from profkit.application.parts import step_parts
@@ -18,7 +17,7 @@ from profkit.application.steps import steady_steps
 from profkit.timeline.events import Events, Messages
 from profkit.timeline.reader import read
 from tests.application.synthetic import MS, US, Host, Recording
-from tests.conftest import story_folder
+from tests.conftest import Cli, story_folder
 from tests.timeline import payloads
 
 STEPS = 6
@@ -194,7 +193,7 @@ def test_a_captured_call_is_of_no_later_kernel() -> None:
 
 
 def test_a_recorded_program_with_sizes_shows_its_bus_bandwidth(
-    profkit_cli: Callable[..., Result], tmp_path: Path
+    profkit_cli: Cli, tmp_path: Path
 ) -> None:
     """Gradients of a step are 64 messages; their kernels alone say how long they took."""
     path = tmp_path / "timeline.sqlite"
@@ -226,9 +225,7 @@ def test_a_recorded_program_with_sizes_shows_its_bus_bandwidth(
     assert "of NVLink's 450 GB/s in one direction" in shown
 
 
-def test_a_recorded_program_without_sizes_says_how_to_get_them(
-    profkit_cli: Callable[..., Result],
-) -> None:
+def test_a_recorded_program_without_sizes_says_how_to_get_them(profkit_cli: Cli) -> None:
     path = story_folder("data_parallel_exposed") / "before.sqlite"
     shown = profkit_cli("timeline", path, "--format", "markdown").stdout
     assert "all-reduce: bus bandwidth unknown: NCCL's NVTX ranges are here without" in shown

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from msgspec.structs import astuple, replace
-from typer.testing import Result
 
 from profkit.application import causes
 from profkit.application.application import read_application
@@ -19,7 +16,7 @@ from profkit.timeline.events import Events, Graphs
 from profkit.timeline.lost_work import lost_work
 from profkit.timeline.reader import read
 from tests.application.synthetic import US, Host, Recording
-from tests.conftest import story_folder
+from tests.conftest import Cli, story_folder
 
 LOST = {"jax_dispatch/before", "jax_dispatch/after"}
 
@@ -91,9 +88,7 @@ def test_only_recordings_of_jax_with_whole_graphs_lost_work(name: str) -> None:
     assert bool(lost_work(events)) == (name in LOST)
 
 
-def test_a_recording_of_jax_that_lost_its_launches_says_so(
-    profkit_cli: Callable[..., Result],
-) -> None:
+def test_a_recording_of_jax_that_lost_its_launches_says_so(profkit_cli: Cli) -> None:
     path = story_folder("jax_dispatch") / "before.sqlite"
     shown = profkit_cli("timeline", path, "--format", "markdown").stdout
     assert "| **Not recorded: idle, or lost work** |" in shown

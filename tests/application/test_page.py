@@ -6,12 +6,10 @@ import importlib.util
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from profkit.application import drawing
 from profkit.application.application import Application, application_result, read_application
@@ -23,6 +21,7 @@ from profkit.ui.html import document_html
 from profkit.ui.markdown import document_markdown
 from profkit.ui.terminal import document_terminal
 from tests.application.synthetic import US, Host, Recording, training
+from tests.conftest import Cli
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -130,15 +129,12 @@ def test_a_browser_draws_zooms_and_names(tmp_path: Path, application: Applicatio
     assert page_file.stat().st_size < 2_000_000
 
 
-def test_the_verb_writes_a_trace_beside_the_table(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_the_verb_writes_a_trace_beside_the_table(tmp_path: Path, profkit_cli: Cli) -> None:
     pytest.importorskip("perfetto")
     from tests.timeline.test_perfetto import slices, tracks
 
     trace = tmp_path / "run.pftrace"
-    done = profkit_cli("timeline", "reports/h200/sdpa_s512_flash.sqlite", "--perfetto", str(trace))
-    assert done.exit_code == 0
+    profkit_cli("timeline", "reports/h200/sdpa_s512_flash.sqlite", "--perfetto", str(trace))
     assert slices(tracks(trace), "Stream 7")[-1].name == "flash_fwd_kernel"
 
 

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from typer.testing import Result
 
 from profkit.application.application import TITLES, read_application, table
 from profkit.application.parts import GAPS, UNRECORDED, StepParts, step_parts
@@ -22,7 +20,7 @@ from profkit.application.ranking import ranking
 from profkit.application.steps import steady_steps
 from profkit.timeline.events import Events, Ranges
 from profkit.timeline.reader import read
-from tests.conftest import H200, story_folder
+from tests.conftest import H200, Cli, story_folder
 
 RECORDED = sorted(
     file
@@ -138,7 +136,7 @@ def test_a_recording_that_begins_within_a_pipeline_has_steps_with_all_work() -> 
 
 
 @pytest.mark.parametrize("name", ["gpt_clip", "data_parallel_uneven", "loader_inline"])
-def test_one_time_of_a_step_is_shown(name: str, profkit_cli: Callable[..., Result]) -> None:
+def test_one_time_of_a_step_is_shown(name: str, profkit_cli: Cli) -> None:
     """The median over steps, of the rank on the first GPU; the replay is of some of them."""
     path = story_folder(name) / "before.sqlite"
     shown = profkit_cli("timeline", path).stdout
@@ -159,19 +157,13 @@ def test_one_time_of_a_step_is_shown(name: str, profkit_cli: Callable[..., Resul
 )
 @pytest.mark.parametrize("verb", ["checklist", "analyze"])
 def test_damaged_times_are_no_crash(
-    verb: str,
-    table: str,
-    change: str,
-    status: int,
-    tmp_path: Path,
-    profkit_cli: Callable[..., Result],
+    verb: str, table: str, change: str, status: int, tmp_path: Path, profkit_cli: Cli
 ) -> None:
     path = tmp_path / "timeline.sqlite"
     shutil.copyfile(story_folder("data_parallel_uneven") / "before.sqlite", path)
     with sqlite3.connect(path) as database:
         database.execute(f"UPDATE CUPTI_ACTIVITY_KIND_{table} SET {change}")
-    result = profkit_cli(verb, path)
-    assert result.exit_code == status, result.stderr
+    result = profkit_cli(verb, path, status=status)
     assert status == 0 or "no GPU work belongs to the calls of its steps" in result.stderr
 
 

@@ -35,22 +35,15 @@ def test_a_record_that_holds_together_is_left(tmp_path: Path) -> None:
     assert contradictions(tmp_path / "summary.json", RECORD) == 0
 
 
-@pytest.mark.parametrize("factor", [0.75, 1.25])
-@pytest.mark.parametrize(
-    ("part", "key"),
-    [("cells", "mean"), ("best", "measure"), ("scaling", "time_ratio"), ("comparisons", "speedup")],
-)
-def test_a_derived_figure_that_is_25_percent_off_is_found(
-    tmp_path: Path, part: str, key: str, factor: float
-) -> None:
-    document = copy.deepcopy(RECORD)
-    document[part][0][key] *= factor
-    assert contradictions(tmp_path / "summary.json", document) == 1
+DERIVED = (
+    ("cells", "mean"), ("best", "measure"), ("scaling", "time_ratio"), ("comparisons", "speedup"),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("part", "key", "factor"),
     [
+        *((*figure, factor) for figure in DERIVED for factor in (0.75, 1.25)),
         ("cells", "blocks_low", 1.25),
         ("cells", "blocks_high", 0.75),
         ("cells", "run_low", 1.25),
@@ -59,7 +52,7 @@ def test_a_derived_figure_that_is_25_percent_off_is_found(
         ("comparisons", "high", 0.75),
     ],
 )
-def test_an_end_that_crosses_its_estimate_is_found(
+def test_a_figure_that_is_25_percent_off_or_crosses_its_estimate_is_found(
     tmp_path: Path, part: str, key: str, factor: float
 ) -> None:
     document = copy.deepcopy(RECORD)

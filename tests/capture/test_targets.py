@@ -65,13 +65,17 @@ def target(**variants):
 """
 
 
-def run(script: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(
+    script: Path, *arguments: str, status: int = 0, **variables: str
+) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2", **variables}
     environment.pop("CUBLAS_WORKSPACE_CONFIG", None)
     command = [sys.executable, str(script), *arguments, "--device", "cpu"]
-    return subprocess.run(
+    done = subprocess.run(
         command, capture_output=True, text=True, env=environment, timeout=600, check=False
     )
+    assert done.returncode == status, done.stderr
+    return done
 
 
 def written(folder: Path, variants: str) -> Path:
@@ -83,11 +87,13 @@ def written(folder: Path, variants: str) -> Path:
     return script
 
 
-def checked(script: Path, folder: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
-    """Exit status, the written report and stdout of a check."""
+def checked(
+    script: Path, folder: Path, *arguments: str, status: int = 0
+) -> tuple[dict[str, Any], str]:
+    """The written report and stdout of a check."""
     report = folder / "check.json"
-    done = run(script, "--check", "--report", str(report), *arguments)
-    return done.returncode, json.loads(report.read_text()), done.stdout
+    done = run(script, "--check", "--report", str(report), *arguments, status=status)
+    return json.loads(report.read_text()), done.stdout
 
 
 def by_name(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -96,7 +102,6 @@ def by_name(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_list_prints_what_is_declared() -> None:
     done = run(TARGETS / "sdpa_s512.py", "--list")
-    assert done.returncode == 0
     told = json.loads(done.stdout)
     schema("target").validate(told)
     assert told["schema"] == "profkit.target/1"
@@ -138,8 +143,7 @@ def test_attention_passes_and_what_needs_a_gpu_is_unsupported(
     dtype: str, causal: tuple[str, ...], tmp_path: Path
 ) -> None:
     script = TARGETS / "sdpa_sweep.py"
-    status, report, told = checked(script, tmp_path, *SMALL, "--dtype", dtype, *causal)
-    assert status == 0
+    report, told = checked(script, tmp_path, *SMALL, "--dtype", dtype, *causal)
     schema("check").validate(report)
     variants = by_name(report)
     for name in ("default", "math"):
@@ -157,8 +161,7 @@ def test_attention_passes_and_what_needs_a_gpu_is_unsupported(
 
 def test_matmul_passes(tmp_path: Path) -> None:
     sizes = ("--m", "33", "--n", "65", "--k", "127")
-    status, report, _ = checked(TARGETS / "matmul.py", tmp_path, *sizes)
-    assert status == 0
+    report, _ = checked(TARGETS / "matmul.py", tmp_path, *sizes)
     assert {variant["status"] for variant in report["variants"]} == {"passed"}
     assert report["work"]["flop"] == 2 * 33 * 65 * 127
 
@@ -183,8 +186,7 @@ def test_wrong_variants_fail_and_their_neighbors_do_not(tmp_path: Path) -> None:
     ]
     report_file = tmp_path / "check.json"
     script = written(tmp_path, ", ".join(variants))
-    done = run(script, "--check", "--report", str(report_file))
-    assert done.returncode == 6
+    done = run(script, "--check", "--report", str(report_file), status=6)
     names = ", ".join(f"wrong{number}" for number in range(len(WRONG)))
     assert done.stderr == f"profkit: doubled: {names} failed the check\n"
     found = by_name(json.loads(report_file.read_text()))
@@ -198,7 +200,6 @@ def test_each_variant_is_warmed_up_then_called_once_in_order(tmp_path: Path) -> 
     script = written(tmp_path, "c=noted('c'), gone=no_kernel, a=noted('a'), b=noted('b')")
     calls = tmp_path / "calls"
     done = run(script, str(calls))
-    assert done.returncode == 0
     assert calls.read_text().split() == ["c", "a", "b", "c", "a", "b"]
     assert "gone is skipped: not on a rainy day" in done.stderr
     calls.unlink()
@@ -208,34 +209,29 @@ def test_each_variant_is_warmed_up_then_called_once_in_order(tmp_path: Path) -> 
 
 def test_nothing_that_can_run_is_the_environments_fault(tmp_path: Path) -> None:
     script = written(tmp_path, "gone=no_kernel")
-    assert run(script).returncode == 4
-    assert checked(script, tmp_path)[0] == 4
+    run(script, status=4)
+    checked(script, tmp_path, status=4)
 
 
 def test_an_unknown_variant_is_wrong_usage() -> None:
-    done = run(TARGETS / "matmul.py", "--variant", "matmull")
-    assert done.returncode == 2
+    done = run(TARGETS / "matmul.py", "--variant", "matmull", status=2)
     assert done.stderr == ("profkit: matmul: no variant 'matmull'; use matmul, transposed\n")
 
 
 def test_an_option_that_nobody_knows_is_wrong_usage() -> None:
-    done = run(TARGETS / "matmul.py", "--chekc")
-    assert done.returncode == 2
+    done = run(TARGETS / "matmul.py", "--chekc", status=2)
     assert "--chekc" in done.stderr
 
 
 def test_options_are_never_passed_over(tmp_path: Path) -> None:
     script = written(tmp_path, "a=lambda inputs: inputs['x'] * 2")
-    done = run(script, "--chek")
-    assert done.returncode == 2
+    done = run(script, "--chek", status=2)
     assert done.stderr.startswith("profkit: doubled: no option --chek; ")
-    done = run(script, "--rows", "5")
-    assert done.returncode == 2
+    done = run(script, "--rows", "5", status=2)
     assert "no option --rows; the script's own go through main(options=...)" in done.stderr
-    done = run(TARGETS / "matmul.py", "--mm", "5")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    done = run(script, "--seed", "x")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert run(TARGETS / "matmul.py", "--mm", "5", status=2).stderr.count("\n") == 1
+    done = run(script, "--seed", "x", status=2)
+    assert done.stderr.count("\n") == 1
     assert "invalid int value: 'x'" in done.stderr
 
 
@@ -274,24 +270,21 @@ def test_without_torch_its_installation_is_the_remedy(tmp_path: Path) -> None:
     script = written(tmp_path, "a=raises")
     script.write_text(script.read_text().replace("import torch\n", ""))
     for arguments in ((), ("--check",)):
-        done = run(script, *arguments)
-        assert done.returncode == 4
+        done = run(script, *arguments, status=4)
         assert done.stderr.startswith(
             "profkit: torch is not installed; pip install torch, or '.[gpu]'"
         )
         assert done.stderr.count("\n") == 1
-    assert run(script, "--list").returncode == 0
+    run(script, "--list")
 
 
 def test_a_variant_that_raises_in_a_run_shows_its_traceback(tmp_path: Path) -> None:
-    done = run(written(tmp_path, "wrong=raises"))
-    assert done.returncode == 6
+    done = run(written(tmp_path, "wrong=raises"), status=6)
     assert "RuntimeError: the variant broke" in done.stderr
 
 
 def test_an_environment_that_cannot_be_locked_is_reported(tmp_path: Path) -> None:
-    done = run(written(tmp_path, "a=no_kernel"), NVIDIA_TF32_OVERRIDE="1")
-    assert done.returncode == 4
+    done = run(written(tmp_path, "a=no_kernel"), NVIDIA_TF32_OVERRIDE="1", status=4)
     assert done.stderr.count("\n") == 1
     assert "unset NVIDIA_TF32_OVERRIDE" in done.stderr
 

@@ -22,13 +22,11 @@ import pandas as pd
 import pytest
 import typer
 import yaml
-from typer.testing import Result
 
 import profkit
 from profkit.commands.cli import app
-from tests.conftest import H200, ROOT, baseline_folder
+from tests.conftest import H200, ROOT, Cli, baseline_folder
 
-Cli = Callable[..., Result]
 Golden = Callable[[str, str], str]
 GOLDEN = ROOT / "tests" / "data" / "golden"
 CASES: Mapping[str, list[str]] = yaml.safe_load((GOLDEN / "cases.yaml").read_text("utf-8"))
@@ -164,11 +162,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 
 @pytest.mark.parametrize("name", CASES)
 def test_output(
-    profkit_cli: Cli,
-    monkeypatch: pytest.MonkeyPatch,
-    workplace: Path,
-    golden: Golden,
-    name: str,
+    profkit_cli: Cli, monkeypatch: pytest.MonkeyPatch, workplace: Path, golden: Golden, name: str
 ) -> None:
     started = datetime.now(UTC)
     parts = [shown(profkit_cli, monkeypatch, workplace, command) for command in CASES[name]]
@@ -270,7 +264,7 @@ def shown(profkit_cli: Cli, monkeypatch: pytest.MonkeyPatch, folder: Path, comma
     words = shlex.split(command)
     monkeypatch.setattr("sys.argv", ["profkit", *words])
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
-    done = profkit_cli(*words)
+    done = profkit_cli(*words, status=None)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     parts = [f"$ profkit {command}\nexit code {done.exit_code}\n"]
     for name, text in (("stdout", done.stdout), ("stderr", done.stderr)):

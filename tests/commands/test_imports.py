@@ -14,7 +14,7 @@ from typer.testing import Result
 import profkit
 from profkit.core.errors import EnvironmentProblem
 from profkit.study.run import summarize
-from tests.conftest import ROOT, baseline_folder
+from tests.conftest import ROOT, Cli, baseline_folder
 
 WATCHED = (
     "duckdb", "numpy", "numpy.random", "pandas", "pyarrow", "scipy", "matplotlib", "torch",
@@ -118,12 +118,11 @@ def core_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_picture_needs_the_extra_for_plots(
-    words: list[str], tmp_path: Path, profkit_cli: Callable[..., Result]
+    words: list[str], tmp_path: Path, profkit_cli: Cli
 ) -> None:
     words = [str(ROOT / word) if word.startswith("reports/") else word for word in words]
     picture = tmp_path / "picture.svg"
-    result = profkit_cli(*words, str(picture))
-    assert result.exit_code == EnvironmentProblem.exit_code
+    result = profkit_cli(*words, str(picture), status=4)
     assert not picture.exists()
     assert result.stderr.count("\n") == 1
     assert "matplotlib" in result.stderr
@@ -131,9 +130,8 @@ def test_a_picture_needs_the_extra_for_plots(
 
 
 @pytest.mark.usefixtures("core_alone")
-def test_a_written_report_needs_the_extra_for_plots(profkit_cli: Callable[..., Result]) -> None:
-    result = profkit_cli("baseline", "report", str(baseline_folder("l4_study")))
-    assert result.exit_code == EnvironmentProblem.exit_code
+def test_a_written_report_needs_the_extra_for_plots(profkit_cli: Cli) -> None:
+    result = profkit_cli("baseline", "report", str(baseline_folder("l4_study")), status=4)
     assert ".[plots]" in result.stderr
 
 
@@ -154,27 +152,26 @@ def test_tables_in_python_need_their_extra() -> None:
         assert ".[tables]" in told.value.remedy
 
 
-@pytest.mark.usefixtures("core_alone")
-def test_a_study_leaves_out_the_table_and_says_so(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
-    samples = tmp_path / "samples.txt"
+def imported(profkit_cli: Cli, out: Path) -> Result:
+    """A baseline of samples is written there."""
+    samples = out.with_name("samples.txt")
     samples.write_text("\n".join(str(50 + at % 3) for at in range(40)), encoding="utf-8")
+    return profkit_cli("baseline", "import", samples, "--unit", "us", "-o", out)
+
+
+@pytest.mark.usefixtures("core_alone")
+def test_a_study_leaves_out_the_table_and_says_so(tmp_path: Path, profkit_cli: Cli) -> None:
     out = tmp_path / "theirs"
-    result = profkit_cli("baseline", "import", str(samples), "--unit", "us", "-o", str(out))
-    assert result.exit_code == 0, result.stderr
-    assert "no cells.parquet" in result.stderr
+    assert "no cells.parquet" in imported(profkit_cli, out).stderr
     assert (out / "summary.json").is_file()
     assert not (out / "cells.parquet").exists()
 
 
 def test_a_table_of_other_cells_does_not_stay(
-    tmp_path: Path, profkit_cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, profkit_cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    samples = tmp_path / "samples.txt"
-    samples.write_text("\n".join(str(50 + at % 3) for at in range(40)), encoding="utf-8")
     out = tmp_path / "theirs"
-    profkit_cli("baseline", "import", str(samples), "--unit", "us", "-o", str(out))
+    imported(profkit_cli, out)
     assert (out / "cells.parquet").is_file()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     summarize(out)

@@ -7,13 +7,11 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
-from tests.conftest import ROOT, baseline_folder, needs_reader, pair_report
+from tests.conftest import ROOT, Cli, baseline_folder, needs_reader, pair_report
 
 PROGRAM = ROOT / "tests" / "stand_in" / "other_system.py"
 REASON = "machine code and source lines are not available: NVIDIA's reader (ncu-report) is not"
@@ -33,7 +31,7 @@ def outcomes(folder: Path, *lines: str) -> list[tuple[int, str, str]]:
 
 
 def test_reports_are_read_and_what_needs_machine_code_is_named(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
+    tmp_path: Path, profkit_cli: Cli
 ) -> None:
     before, after = (pair_report("transpose_conflicts", side) for side in ("before", "after"))
     results = outcomes(
@@ -82,7 +80,7 @@ def test_latencies_baselines_and_timelines_are_read(tmp_path: Path) -> None:
 
 
 def test_without_proc_machine_code_is_read_from_a_file_that_goes(
-    tmp_path: Path, profkit_cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, profkit_cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = pair_report("transpose_conflicts", "before")
     usual = profkit_cli("source", report, "--sass").stdout

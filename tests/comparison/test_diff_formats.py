@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import html.parser
 import json
 import math
 import re
@@ -28,6 +27,7 @@ from profkit.comparison.view import MARKER, MOST, diff_text
 from profkit.core.errors import EnvironmentProblem
 from tests.comparing import Made, compared, report_of, side_of, work
 from tests.conftest import ROOT, needs_reader
+from tests.html_page import HtmlPage
 
 AWKWARD = (
     "void <script>alert('x')</script>(a|b, c\\|d, `e`, ``f``)",
@@ -213,23 +213,9 @@ def test_a_comment_that_is_too_long_has_no_details() -> None:
 # --- HTML
 
 
-class _Page(html.parser.HTMLParser):
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 def test_html_needs_nothing_else_and_runs_nothing() -> None:
-    page = _Page(written("html", awkward(), regressed(), refused(), top=0, show_all=True))
-    assert not {"script", "link", "img", "iframe"} & {tag for tag, _ in page.tags}
+    page = HtmlPage(written("html", awkward(), regressed(), refused(), top=0, show_all=True))
+    assert not {"script", "link", "img", "iframe"} & set(page.names)
     names = {name for _, attributes in page.tags for name in attributes}
     assert not {"src", "onclick", "onload"} & names
     assert all(str(how.get("href", "#")).startswith("#") for _, how in page.tags)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
-from typer.testing import Result
 
 import profkit
 from profkit.experiment.prediction import next_experiments
@@ -19,13 +17,12 @@ from tests.conftest import (
     CORPUS,
     H200,
     TRACKED,
+    Cli,
     needs_corpus,
     needs_reader,
     pair_report,
     recorded_report,
 )
-
-Cli: TypeAlias = Callable[..., Result]
 
 
 @pytest.fixture
@@ -41,16 +38,13 @@ def runs(tmp_path: Path) -> tuple[Path, Path]:
 
 def outcome(cli: Cli, before: Path, after: Path) -> dict[str, Any]:
     result = cli("next", before, after, "--format", "json")
-    assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     schema("experiment").validate(document)
     return dict(document["test"])
 
 
 @needs_reader
-def test_the_experiment_is_the_first_finding_with_what_it_moves(
-    profkit_cli: Cli,
-) -> None:
+def test_the_experiment_is_the_first_finding_with_what_it_moves(profkit_cli: Cli) -> None:
     before = pair_report("accurate_transcendentals", "before")
     first = json.loads(profkit_cli("next", before, "--format", "json").stdout)["proposed"][0]
     items = json.loads(profkit_cli("checklist", before, "--format", "json").stdout)
@@ -68,7 +62,7 @@ def test_a_fix_that_works_holds_the_prediction_and_is_logged(
     profkit_cli: Cli, runs: tuple[Path, Path]
 ) -> None:
     before, after = runs
-    assert profkit_cli("next", before).exit_code == 0
+    profkit_cli("next", before)
     made = outcome(profkit_cli, before, after)
     assert made["outcome"]["verdict"] == "HELD"
     (move,) = made["outcome"]["moves"]
@@ -224,7 +218,7 @@ def test_a_chain_of_one_variant_makes_the_whole_report_faster_by_less() -> None:
 
 def test_what_is_no_run_has_no_log(profkit_cli: Cli, tmp_path: Path) -> None:
     for path in (pair_report("focal_loss_eager", "before"), tmp_path):
-        result = profkit_cli("log", path)
+        result = profkit_cli("log", path, status=None)
         assert result.exit_code != 0
         assert "not a run's folder" in result.output
 
@@ -232,15 +226,14 @@ def test_what_is_no_run_has_no_log(profkit_cli: Cli, tmp_path: Path) -> None:
 def test_a_run_compared_again_is_listed_once(profkit_cli: Cli, runs: tuple[Path, Path]) -> None:
     before, after = runs
     for pair, count in (((before, before), 1), ((before, after), 2), ((after, before), 2)):
-        assert profkit_cli("next", *pair).exit_code == 0
+        profkit_cli("next", *pair)
         result = profkit_cli("log", pair[1], "--format", "json")
-        assert result.exit_code == 0, result.output
         assert len(json.loads(result.stdout)["experiments"]) == count
 
 
 def test_a_log_says_that_an_earlier_run_is_gone(profkit_cli: Cli, runs: tuple[Path, Path]) -> None:
     before, after = runs
-    assert profkit_cli("next", before, after).exit_code == 0
+    profkit_cli("next", before, after)
     before.rename(before.with_name("elsewhere"))
     document = json.loads(profkit_cli("log", after, "--format", "json").stdout)
     schema("log").validate(document)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
-from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
 from profkit.history.record import Point
 from profkit.history.store import Store, median_of
+from tests.conftest import Cli
 from tests.history.histories import CUDNN, FLASH, NIGHTLY, point
 
 
@@ -102,13 +102,10 @@ def test_an_empty_store_has_nothing(tmp_path: Path) -> None:
     assert not store.folder.exists()
 
 
-def test_a_newer_schema_is_refused_in_one_line(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_a_newer_schema_is_refused_in_one_line(tmp_path: Path, profkit_cli: Cli) -> None:
     part = tmp_path / "month=2026-09" / "part-newer.parquet"
     written(part, [point(0)], lambda t: t.replace_schema_metadata({"profkit.history": "2"}))
-    result = profkit_cli("history", "list", "--store", tmp_path)
-    assert result.exit_code == BadInput.exit_code
+    result = profkit_cli("history", "list", "--store", tmp_path, status=5)
     assert result.stderr == (
         f"profkit: {part}: schema 2 of the history, newer than this profkit's 1; "
         "update profkit: pip install -U profkit\n"
@@ -124,14 +121,11 @@ def test_what_an_older_part_lacks_is_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + bytes(100) + b"PAR1"])
-def test_a_damaged_part_is_named(
-    tmp_path: Path, content: bytes, profkit_cli: Callable[..., Result]
-) -> None:
+def test_a_damaged_part_is_named(tmp_path: Path, content: bytes, profkit_cli: Cli) -> None:
     Store(tmp_path).add([point(0)])
     part = tmp_path / "month=2026-09" / "part-damaged.parquet"
     part.write_bytes(content)
-    result = profkit_cli("history", "list", "--store", tmp_path)
-    assert result.exit_code == BadInput.exit_code
+    result = profkit_cli("history", "list", "--store", tmp_path, status=5)
     assert result.stderr.count("\n") == 1
     assert str(part) in result.stderr
     Store(tmp_path).add([point(1)])  # writing needs no other part
@@ -144,10 +138,9 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_the_extra_is_named_where_it_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profkit_cli: Callable[..., Result]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profkit_cli: Cli
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
-    result = profkit_cli("history", "list", "--store", tmp_path)
-    assert result.exit_code == EnvironmentProblem.exit_code
+    result = profkit_cli("history", "list", "--store", tmp_path, status=4)
     assert result.stderr.count("\n") == 1
     assert ".[history]" in result.stderr

@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 import profkit
 from profkit.commands.cli import app
 from profkit.ui import document as doc
 from profkit.ui.html import document_html
-from tests.conftest import H200, NIGHTLY, ROOT, export, h200, needs_reader, plain_bytes
+from tests.conftest import H200, NIGHTLY, ROOT, Cli, export, h200, needs_reader, plain_bytes
 
-Cli = Callable[..., Result]
 KNOWN = H200 / "known.ncu-repz"
 RUN = H200 / "sdpa_s512"
 SCRIPT = "<script>a</script>"
@@ -572,9 +571,8 @@ def test_the_host_is_left_out_unless_requested(tmp_path: Path, profkit_cli: Cli)
     session = h200("known").session
     shared, own = tmp_path / "shared.html", tmp_path / "own.html"
     result = profkit_cli("report", KNOWN, "-o", shared)
-    assert result.exit_code == 0
     assert str(shared) in result.stderr
-    assert profkit_cli("report", KNOWN, "-o", own, "--with-host").exit_code == 0
+    profkit_cli("report", KNOWN, "-o", own, "--with-host")
     host = f">{session.host.name}"
     private = [host, *session.host.addresses, str(KNOWN.parent)]
     assert all(word not in shared.read_text(encoding="utf-8") for word in private)
@@ -612,7 +610,7 @@ def test_a_damaged_manifest_takes_nothing_from_the_page_but_itself(
     manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
     (copied / "manifest.json").write_text(json.dumps(manifest | damage), encoding="utf-8")
     page = tmp_path / "page.html"
-    result = profkit_cli("report", copied, "-o", page, "--top", "1")
+    result = profkit_cli("report", copied, "-o", page, "--top", "1", status=None)
     if result.exit_code:
         assert result.exit_code == 5
         assert result.stderr.startswith("profkit: ")
@@ -623,10 +621,9 @@ def test_a_damaged_manifest_takes_nothing_from_the_page_but_itself(
 
 def test_analyze_writes_the_page_of_any_one_report(tmp_path: Path, profkit_cli: Cli) -> None:
     page = tmp_path / "page.html"
-    result = profkit_cli(
+    profkit_cli(
         "analyze", KNOWN, "--format", "html", "--kernel", "transpose", "--top", "1", "-o", page
     )
-    assert result.exit_code == 0
     text = page.read_text(encoding="utf-8")
     assert "transpose_padded" in text
     assert 'id="kernel-' in text
@@ -652,7 +649,6 @@ def test_what_can_not_be_meant_is_refused(
     told: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = profkit_cli(*words)
-    assert result.exit_code == 2
+    result = profkit_cli(*words, status=2)
     assert told in result.stderr
     assert not list(tmp_path.iterdir())

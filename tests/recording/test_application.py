@@ -8,7 +8,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
@@ -218,8 +217,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """A run of an application, for tests that only look at it."""
     bench = bench_in(tmp_path_factory.mktemp("recorded"))
     planned(bench, program(bench.folder), nap=NAP)
-    done = bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
-    assert done.returncode == 0, done.stderr
+    bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
     return bench
 
 
@@ -272,7 +270,6 @@ def test_where_the_host_limits_a_step_it_is_timed_without_a_profiler(bench: Benc
     planned(bench, host_bound(bench.folder, 100 * MS), nap=1)
     seconds = 0.35 * 10 * len(launches()) * 100e-3  # of less than 0.3 it would not be used
     done = bench.profile("--app", "--nvtx", "step", "--", bench.app(f"sleep {seconds}"))
-    assert done.returncode == 0, done.stderr
     unprofiled = picks(bench).unprofiled
     assert unprofiled
     assert unprofiled.source == "wall time by step"
@@ -303,7 +300,6 @@ def test_graphs_that_nsys_lost_are_recorded_by_kernel(bench: Bench) -> None:
     told = json.loads(plan_file.read_text())
     plan_file.write_text(json.dumps(told | {"launches": nodes}))
     done = bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
-    assert done.returncode == 0, done.stderr
     assert "recorded again by kernel" in done.stdout + done.stderr
     assert "Not recorded" not in done.stdout
     (run,) = bench.kept()
@@ -326,7 +322,6 @@ def test_a_run_by_node_names_the_kernels_of_graphs_and_all_modules(bench: Bench)
     plan_file.write_text(json.dumps(told | {"launches": nodes}))
     calls = f'echo "$PROFKIT_MODULE_CALLS" >> {bench.folder}/calls'
     done = bench.profile("--app", "--nvtx", "step", "--", bench.app(calls))
-    assert done.returncode == 0, done.stderr
     assert module_calls(bench)[:2] == ["4", "0"]
     assert set(module_calls(bench)[2:]) <= {None}
     assert "odules are named" not in done.stdout
@@ -336,8 +331,7 @@ def test_a_run_by_node_names_the_kernels_of_graphs_and_all_modules(bench: Bench)
     assert NODES in verify(run).files
     assert all(pick.launch is not None for pick in picks(bench).picks)
     (bench.folder / "calls").unlink()
-    done = bench.profile("--app", "--no-modules", "--nvtx", "step", "--", bench.app(calls))
-    assert done.returncode == 0, done.stderr
+    bench.profile("--app", "--no-modules", "--nvtx", "step", "--", bench.app(calls))
     assert set(module_calls(bench)) == {None}
 
 
@@ -345,21 +339,18 @@ def test_a_program_whose_modules_can_not_be_named_is_profiled(bench: Bench) -> N
     planned(bench, program(bench.folder))
     app = bench.app('[ -z "$PROFKIT_HOOK_LOG" ] || echo "ValueError: odd" >> "$PROFKIT_HOOK_LOG"')
     done = bench.profile("--app", "--nvtx", "step", "--", app)
-    assert done.returncode == 0, done.stderr
     assert "! not all modules are named: ValueError: odd" in done.stdout
 
 
 def test_nsys_that_can_not_trace_libraries_traces_cuda_alone(bench: Bench) -> None:
     planned(bench, program(bench.folder), nsys="traces no libraries")
-    done = bench.profile("--app", "--", bench.app("true"))
-    assert done.returncode == 0, done.stderr
+    bench.profile("--app", "--", bench.app("true"))
     assert "--trace=cuda,nvtx" in nsys_words(bench)[-1]
 
 
 def test_ranks_that_wait_for_each_other_are_profiled_on_the_first_alone(bench: Bench) -> None:
     planned(bench, program(bench.folder, ranks=2))
-    done = bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
-    assert done.returncode == 0, done.stderr
+    bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
     options, _, _ = bench.seen("ncu")
     assert options["--devices"] == "0"
     assert "--kill" not in options
@@ -370,8 +361,7 @@ def test_ranks_that_wait_for_each_other_are_profiled_on_the_first_alone(bench: B
 def test_a_launch_that_is_not_the_picked_kernel_is_not_shown_as_if(bench: Bench) -> None:
     planned(bench, program(bench.folder))
     (bench.folder / "report.ncu-rep").write_bytes(plain_bytes("sdpa_s512_flash_set_basic"))
-    done = bench.profile("--app", "--", bench.app("true"))
-    assert done.returncode == 0, done.stderr
+    bench.profile("--app", "--", bench.app("true"))
     for pick in picks(bench).picks:
         assert pick.launch is None
         assert "not identified" in pick.reason
@@ -393,8 +383,7 @@ def test_kernels_that_ncu_passed_over_are_asked_for_alone(bench: Bench) -> None:
     first.write_bytes(beginning(bare_report().read_bytes(), 3))
     met = {row.name for row in summary(first).launches}
     planned(bench, program(bench.folder), first=str(first))
-    done = bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
-    assert done.returncode == 0, done.stderr
+    bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
     assert all(pick.launch is not None for pick in picks(bench).picks), picks(bench)
     calls = (bench.folder / "ncu_calls.jsonl").read_text().splitlines()
     assert len(calls) == 2
@@ -414,8 +403,7 @@ def test_ncu_does_not_start_again_for_little_of_the_step(bench: Bench) -> None:
     first = bench.folder / "first.ncu-rep"
     first.write_bytes(beginning(small_report().read_bytes(), 8))
     planned(bench, program(bench.folder), first=str(first))
-    done = bench.profile("--app", "--nvtx", "step", "--explain", "100%", "--", bench.app("true"))
-    assert done.returncode == 0, done.stderr
+    bench.profile("--app", "--nvtx", "step", "--explain", "100%", "--", bench.app("true"))
     (missed,) = [pick for pick in picks(bench).picks if pick.launch is None]
     assert 0 < missed.share < 0.02
     assert missed.reason.endswith("--budget TIME gives it more")
@@ -424,8 +412,7 @@ def test_ncu_does_not_start_again_for_little_of_the_step(bench: Bench) -> None:
 
 def test_a_kernel_that_ncu_always_passes_over_is_said_to_be(bench: Bench) -> None:
     planned(bench, program(bench.folder, hides=True))
-    done = bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
-    assert done.returncode == 0, done.stderr
+    bench.profile("--app", "--nvtx", "step", "--", bench.app("true"))
     (hidden,) = [pick for pick in picks(bench).picks if pick.launch is None]
     assert (hidden.kernel, hidden.grid) == ("scale", (7, 1, 1))
     assert hidden.reason == "not profiled: ncu passes over it behind other launches"
@@ -434,7 +421,6 @@ def test_a_kernel_that_ncu_always_passes_over_is_said_to_be(bench: Bench) -> Non
 def test_what_does_not_fit_into_the_budget_is_left_out_and_listed(bench: Bench) -> None:
     planned(bench, program(bench.folder))
     done = bench.profile("--app", "--budget", "20s", "--", bench.app("true"))
-    assert done.returncode == 0, done.stderr
     left = [
         pick
         for pick in picks(bench).picks
@@ -446,7 +432,7 @@ def test_what_does_not_fit_into_the_budget_is_left_out_and_listed(bench: Bench) 
     assert re.search(r"! \d kernels? not profiled: no time within --budget", done.stdout)
     assert "--duration=7" in nsys_words(bench)[0]
     (run,) = bench.kept()
-    assert resumed(bench, run).returncode == 0  # without a budget
+    bench.run("profile", "--resume", run)  # without a budget
     assert all(pick.launch is not None for pick in picks(bench).picks)
     assert verify(run).unfinished is UNSET
 
@@ -496,8 +482,7 @@ def test_a_timeline_is_kept_where_counters_are_refused(
     bench: Bench, words: tuple[str, ...], status: int
 ) -> None:
     planned(bench, program(bench.folder), "permission")
-    done = bench.profile("--app", *words, "--", bench.app("true"))
-    assert done.returncode == status
+    bench.profile("--app", *words, "--", bench.app("true"), status=status)
     (run,) = bench.kept()
     assert "timeline.sqlite" in verify(run).files
     assert {pick.reason for pick in picks(bench).picks} == {
@@ -508,24 +493,16 @@ def test_a_timeline_is_kept_where_counters_are_refused(
 def test_of_a_program_that_fails_the_timeline_stays(bench: Bench) -> None:
     planned(bench, program(bench.folder))
     app = bench.app("echo no such file; exit 3")
-    done = bench.profile("--app", "--", app)
-    assert done.returncode == 6
+    done = bench.profile("--app", "--", app, status=6)
     (line,) = done.stderr.strip().splitlines()[-1:]
     (run,) = bench.kept()
     assert "no such file" in line
     assert f"profkit profile --resume {run}" in line
     assert verify(run).unfinished == "nsys"
     bench.app("true")
-    assert resumed(bench, run).returncode == 0
+    bench.run("profile", "--resume", run)
     assert all(pick.launch is not None for pick in picks(bench).picks)
     assert verify(run).unfinished is UNSET
-
-
-def resumed(bench: Bench, run: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "profkit", "profile", "--resume", str(run)],
-        env=bench.environment(), capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -555,7 +532,7 @@ def test_an_end_at_any_moment_leaves_a_run_that_goes_on(
             if (run / PLAN).exists():
                 assert verify(run).unfinished
                 (run / ".picks.json.0a1b2c3d.part").touch()  # as a write that was killed leaves
-                assert resumed(bench, run).returncode == 0
+                bench.run("profile", "--resume", run)
                 assert verify(run).unfinished is UNSET
                 assert not list(run.glob(".*"))
 
@@ -576,7 +553,7 @@ def test_a_full_disk_leaves_the_timeline_and_what_was_recorded(bench: Bench) -> 
     assert f"profkit profile --resume {run}" in " ".join(done.stdout.split())
     assert verify(run).unfinished == "ncu"
     assert read_run(run).process.steps
-    assert resumed(bench, run).returncode == 0
+    bench.run("profile", "--resume", run)
     assert all(pick.launch is not None for pick in picks(bench).picks)
 
 
@@ -584,7 +561,8 @@ def test_a_run_that_is_not_finished_is_read_and_marked(bench: Bench) -> None:
     planned(bench, program(bench.folder), "hangs")
     process = bench.start("--app", "--nvtx", "step", "--", bench.app("true"))
     wait_for(bench.folder / "ncu_seen.json")
-    assert "wait until it has finished" in resumed(bench, *bench.kept()).stderr
+    refused = bench.run("profile", "--resume", *bench.kept(), status=4)
+    assert "wait until it has finished" in refused.stderr
     process.terminate()
     assert process.wait(timeout=600) == 130
     assert bench.gone()
@@ -595,18 +573,13 @@ def test_a_run_that_is_not_finished_is_read_and_marked(bench: Bench) -> None:
         ("timeline", run),
         ("report", run, "-o", bench.folder / "page.html"),
     ):
-        done = subprocess.run(
-            [sys.executable, "-m", "profkit", *map(str, verb)],
-            env=bench.environment(), capture_output=True, text=True, check=False, timeout=600,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        done = bench.run(*verb)
         assert f"profkit profile --resume {run}" in done.stderr
 
 
 def test_a_program_without_gpu_work_that_fails_is_no_run(bench: Bench) -> None:
     planned(bench, write_export(Recording().events(), bench.folder / "nothing.sqlite"))
-    done = bench.profile("--app", "--", bench.app("echo no such file; exit 3"))
-    assert done.returncode == 6
+    done = bench.profile("--app", "--", bench.app("echo no such file; exit 3"), status=6)
     assert "no such file" in done.stderr
     assert not bench.kept()
 
@@ -625,47 +598,37 @@ def test_requests_that_can_not_be_met_end_before_anything_runs(
     bench: Bench, words: tuple[str, ...], message: str
 ) -> None:
     planned(bench, program(bench.folder))
-    done = bench.profile(*words, "--", bench.app("true"))
+    done = bench.profile(*words, "--", bench.app("true"), status=None)
     assert done.returncode in {2, 4}
     assert message in done.stderr
     assert not (bench.folder / "nsys_calls.jsonl").exists()
-
-
-def profkit_verb(bench: Bench, *words: str | Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "profkit", *map(str, words)],
-        env=bench.environment(), capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_every_verb_takes_the_run_of_an_application(bench: Bench, recorded: Bench) -> None:
     planned(bench, program(bench.folder, ranks=2))
     shutil.copyfile(small_report(), bench.folder / "report.ncu-rep")
     done = bench.profile("--app", "--", bench.app("true", "before"))
-    assert done.returncode == 0, done.stderr
     assert "Plan" in done.stdout
     assert "communication: all-reduce" in done.stdout
     (earlier,), (later,) = bench.kept(), recorded.kept()
     assert earlier.parent.name == "before"
     for name in ("answer", "picks"):
         schema(name).validate(json.loads((earlier / f"{name}.json").read_text()))
-    assert "communication" in profkit_verb(bench, "timeline", earlier)
-    assert "softmax_warp_forward" in profkit_verb(bench, "analyze", earlier)
-    assert "DRAM" in profkit_verb(bench, "checklist", earlier)
+    assert "communication" in bench.run("timeline", earlier).stdout
+    assert "softmax_warp_forward" in bench.run("analyze", earlier).stdout
+    assert "DRAM" in bench.run("checklist", earlier).stdout
     page = bench.folder / "page.html"
-    profkit_verb(bench, "report", earlier, "-o", page)
+    bench.run("report", earlier, "-o", page)
     html = page.read_text(encoding="utf-8")
     assert '<section id="application"' in html
     assert html.count("<canvas") == 1
     assert "communication: all-reduce" in html
     assert (earlier / "report.html").is_file()
-    text = profkit_verb(bench, "diff", earlier, later)
+    text = bench.run("diff", earlier, later).stdout
     assert "1.655 ms → 754.7 µs" in text
     assert "IMPROVED" in text
     assert "all-reduce" in text
-    file = json.loads(profkit_verb(bench, "diff", later, earlier, "--format", "json"))
+    file = json.loads(bench.run("diff", later, earlier, "--format", "json").stdout)
     schema("application-diff").validate(file)
     assert file["verdict"] == "regressed"
     changes = sum(row["after"] - row["before"] for row in file["parts"])
@@ -678,19 +641,13 @@ def test_an_application_is_not_compared_as_a_report(recorded: Bench) -> None:
         (("--format", "github"), "two applications can't be written as github"),
         (("--fail-on", "new-finding"), "--fail-on new-finding is not for applications"),
     ):
-        done = subprocess.run(
-            [sys.executable, "-m", "profkit", "diff", str(run), str(run), *words],
-            env=recorded.environment(), capture_output=True, text=True, check=False, timeout=600,
-        )  # fmt: skip
-        assert done.returncode == 2
-        assert message in done.stderr
+        assert message in recorded.run("diff", run, run, *words, status=2).stderr
 
 
 def test_collectives_are_profiled_with_ranks_in_lockstep(bench: Bench) -> None:
     helped = "--communicator arg --communicator-shmem-num-peers arg --lockstep-kernel-launch"
     planned(bench, program(bench.folder, ranks=2), help=helped)
-    done = bench.profile("--app", "--collectives", "--", bench.app("true"))
-    assert done.returncode == 0, done.stderr
+    bench.profile("--app", "--collectives", "--", bench.app("true"))
     options, _, _ = bench.seen("ncu")
     assert options["--communicator-shmem-num-peers"] == "2"
     assert "--lockstep-kernel-launch" in options

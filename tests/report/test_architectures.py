@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 import profkit
 from profkit.analysis.report import Kernel
 from profkit.machine_code.opcodes import tensor_operations
 from profkit.report.catalog import catalog
 from profkit.report.source_lines import executed_code
-from tests.conftest import CORPUS, h200, needs_corpus, needs_reader
+from tests.conftest import CORPUS, Cli, h200, needs_corpus, needs_reader
 
-Cli = Callable[..., Result]
 V5 = "blackwell-kernels__v5_swizzle"
 
 
@@ -213,10 +210,7 @@ def test_shareable_output_names_no_home_folder(
     profkit_cli: Cli, tmp_path: Path, format: str
 ) -> None:
     target = tmp_path / f"report.{format}"
-    shown = profkit_cli(
-        "analyze", path_of("MiSTIC__profileHIGGS"), "--format", format, "-o", target
-    )
-    assert shown.exit_code == 0
+    profkit_cli("analyze", path_of("MiSTIC__profileHIGGS"), "--format", format, "-o", target)
     assert not re.search(r"/home/\w|\bbwd29\b", target.read_text(encoding="utf-8"))
 
 

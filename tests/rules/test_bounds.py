@@ -6,12 +6,10 @@ import json
 import math
 import re
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 import profkit
 from profkit.rules.finding import Finding
@@ -19,6 +17,7 @@ from profkit.score.score import definitions_of, read_pair
 from tests.conftest import (
     CORPUS,
     TRUTH,
+    Cli,
     by_day,
     h200,
     needs_corpus,
@@ -30,7 +29,6 @@ from tests.conftest import (
 from tests.examined_pairs import PAIRS
 from tests.rules.test_shipped_rules import RULES, finding
 
-Cli = Callable[..., Result]
 BOUND = re.compile(r"(?:at most|≤|no more than|up to) ?([\d.,]+)x")
 _PAST = ("adam_eager", "bicg_two_passes", "fuse_passes", "loop_order", "srad_stored_derivatives")
 """Recorded pairs whose fix gained more than the present traffic and FLOP allow."""

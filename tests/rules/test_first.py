@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pytest
-from typer.testing import Result
 
 import profkit
 from profkit.report.checks import NOT_COLLECTED
@@ -17,11 +16,10 @@ from profkit.rules.engine import explain
 from profkit.rules.finding_text import place_name, prospects
 from profkit.rules.rule_file import shipped_rules
 from profkit.rules.samples import LONG_CODE, NO_CODE
-from tests.conftest import CORPUS, h200, needs_corpus, needs_truth, recorded_report
+from tests.conftest import CORPUS, Cli, h200, needs_corpus, needs_truth, recorded_report
 from tests.rules.test_bounds import others_report
 from tests.rules.test_engine import report
 
-Cli = Callable[..., Result]
 RULES = {rule.name: rule for rule in shipped_rules()}
 LOADED = {"dram_busy": 0.1, "l2_busy": 0.1, "l1_busy": 0.1, "issue_busy": 0.1, "issue_rate": 0.1}
 WAITING = {"stall_wait": 4.0, "stall_selected": 1.0, "warp_latency": 5.0}

@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from msgspec import structs
-from typer.testing import Result
 
 import profkit
 from profkit.report.summary import groups
@@ -20,7 +18,7 @@ from profkit.rules.finding_text import certainty, measured, verify
 from profkit.rules.memory import Similar
 from profkit.rules.rule_file import shipped_rules
 from profkit.ui.text import factor
-from tests.conftest import h200, pair_report
+from tests.conftest import Cli, h200, pair_report
 from tests.rules.test_engine import own, report
 
 
@@ -133,9 +131,7 @@ def test_a_pipe_is_named_and_a_finding_alone_has_no_margin() -> None:
 
 
 @pytest.mark.parametrize("verb", ["analyze", "checklist"])
-def test_a_gain_that_is_not_promised_is_a_range_alone(
-    profkit_cli: Callable[..., Result], verb: str
-) -> None:
+def test_a_gain_that_is_not_promised_is_a_range_alone(profkit_cli: Cli, verb: str) -> None:
     path = pair_report("ffma_gemm", "before")
     item = next(each for each in profkit.load(path).checklist().causes if each.range[0] < PROMISED)
     low, high = item.range

@@ -28,14 +28,10 @@ from profkit.study import measurement
 from profkit.study import run as study_run
 from profkit.timing.latency_file import read_latencies
 from tests.analysis.test_views import schema
-from tests.conftest import CORPUS, ROOT, apart, plain_bytes
+from tests.conftest import L4, ROOT, apart, needs_l4, plain_bytes
 
 pytest.importorskip("torch", reason="targets need torch")
 
-L4 = CORPUS.parent / "l4_latency"
-needs_l4 = pytest.mark.skipif(
-    not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
-)
 SWEEP = ROOT / "targets" / "sdpa_sweep.py"
 STUDY = ROOT / "targets" / "matrices" / "l4_study.yaml"
 TOY = """
@@ -133,11 +129,14 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def run(folder: Path, *arguments: str | Path) -> Result:
+def run(folder: Path, *arguments: str | Path, status: int = 0) -> Result:
     """The command in this process; what it times runs in one of its own all the same."""
     with contextlib.chdir(folder):
         words = ["baseline", *map(str, arguments)]
-        return CliRunner().invoke(app, words, env=environment(folder))
+        done = CliRunner().invoke(app, words, env=environment(folder))
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.exit_code == status, done.output
+    return done
 
 
 def command(toy: Path, *arguments: str) -> list[str]:
@@ -146,14 +145,12 @@ def command(toy: Path, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "profkit", "baseline", *words]
 
 
-def measured(toy: Path, *arguments: str | Path) -> Result:
-    matrix = toy.with_name("matrix.yaml")
-    out = toy.with_name("out")
-    return run(toy.parent, "run", toy, "--matrix", matrix, *QUICK, "--out", out, *arguments)
+def measured(toy: Path, *arguments: str | Path, status: int = 0) -> Result:
+    words = ("run", toy, "--matrix", toy.with_name("matrix.yaml"), *QUICK)
+    return run(toy.parent, *words, "--out", toy.with_name("out"), *arguments, status=status)
 
 
 def failure(done: Result) -> str:
-    assert "Traceback" not in done.stderr
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("profkit:")]
     return line
 
@@ -186,7 +183,6 @@ def test_without_torch_no_folder_is_left(toy: Path) -> None:
 
 def test_a_matrix_is_measured_and_what_fails_is_kept_with_its_reason(toy: Path) -> None:
     done = measured(toy)
-    assert done.exit_code == 0, done.stderr
     document = summary(toy)
     cells = by_id(document)
     assert len(cells) == 3 * 8
@@ -232,13 +228,11 @@ def test_a_matrix_is_measured_and_what_fails_is_kept_with_its_reason(toy: Path) 
 
 def test_blocks_of_a_shape_are_interleaved_and_shapes_are_shuffled(toy: Path) -> None:
     done = measured(toy, "--backends", "quick,slow,library", "--seed", "3")
-    assert done.exit_code == 0, done.stderr
     cells = by_id(summary(toy))
     order = sorted(("n1", "n2", "n4"), key=lambda shape: started(toy, f"{shape}.quick"))
     stages = [line.split()[5] for line in done.stderr.splitlines() if " of 3 " in line]
     assert stages == order
     again = measured(toy, "--backends", "quick,slow,library", "--seed", "3", "--resume")
-    assert again.exit_code == 0
     assert " of " not in again.stderr
     names = ["quick", "slow", "library"]
     turns = sorted(
@@ -291,11 +285,9 @@ def test_killed_in_a_cell_resume_measures_only_what_is_missing(toy: Path) -> Non
     assert not (out / "summary.json").exists()
     (out / "cells" / ".n2.quick.json.part").write_text("{")  # as a kill in the write leaves it
 
-    refused = measured(toy, *TWO)
-    assert refused.exit_code == 2
+    refused = measured(toy, *TWO, status=2)
     assert "--resume" in failure(refused)
-    done = measured(toy, *TWO, "--resume")
-    assert done.exit_code == 0, done.stderr
+    measured(toy, *TWO, "--resume")
     assert len(list(out.glob("cells/*.json"))) == 6
     assert not list(out.glob("cells/.*"))
     assert all(file.read_bytes() == content for file, content in kept.items())
@@ -320,8 +312,7 @@ def test_a_full_disk_loses_nothing_and_says_so(toy: Path) -> None:
     assert "Traceback" not in limited.stderr
     out = toy.with_name("out")
     assert not list(out.rglob("*.part"))
-    done = measured(toy, *TWO, "--resume")
-    assert done.exit_code == 0, done.stderr
+    measured(toy, *TWO, "--resume")
     assert summary(toy)["counts"] == {"measured": 6}
 
 
@@ -345,8 +336,7 @@ def profiles(toy: Path) -> dict[str, Any]:
 @pytest.mark.usefixtures("ncu")
 def test_the_best_cells_are_profiled_with_their_options_and_only_once(toy: Path) -> None:
     with_shapes(toy, 1, 2)
-    done = measured(toy, *TWO, "--profile", "top")
-    assert done.exit_code == 0, done.stderr
+    measured(toy, *TWO, "--profile", "top")
     assert set(profiles(toy)) == {f"n{n}.quick" for n in (1, 2)}
     out = toy.with_name("out")
     for one in profiles(toy).values():
@@ -360,7 +350,6 @@ def test_the_best_cells_are_profiled_with_their_options_and_only_once(toy: Path)
     assert program[program.index("--n") + 1] in {"1", "2"}
 
     every = measured(toy, *TWO, "--profile", "all", "--resume")
-    assert every.exit_code == 0, every.stderr
     assert len(profiles(toy)) == 4
     assert every.stderr.count("profile ") == 2
     assert len({one["folder"] for one in profiles(toy).values()}) == 4
@@ -371,16 +360,13 @@ def test_cells_without_a_profile_say_why_and_are_tried_again(
 ) -> None:
     with_shapes(toy, 1)
     monkeypatch.setenv("PROFKIT_NCU", str(toy.with_name("none")))
-    done = measured(toy, "--backends", "quick", "--profile", "top")
-    assert done.exit_code == 0, done.stderr
+    measured(toy, "--backends", "quick", "--profile", "top")
     assert all("ncu" in one["reason"] for one in profiles(toy).values())
     monkeypatch.setenv("PROFKIT_NCU", str(ncu))
     words = ("--backends", "quick", "--profile", "top", "--resume")
-    late = measured(toy, *words, "--budget", "0.001s")
-    assert late.exit_code == 0, late.stderr
+    measured(toy, *words, "--budget", "0.001s")
     assert {one["reason"] for one in profiles(toy).values()} == {"the budget was already spent"}
-    again = measured(toy, *words)
-    assert again.exit_code == 0, again.stderr
+    measured(toy, *words)
     assert all(one["folder"] for one in profiles(toy).values())
 
 
@@ -421,16 +407,14 @@ def test_a_disk_that_fills_up_keeps_whole_cells_to_go_on_with(toy: Path) -> None
         validated(file, "cell")
     out.rmdir()  # what was mounted there went with the namespace
     kept.rename(out)
-    done = measured(toy, *TWO, "--resume")
-    assert done.exit_code == 0, done.stderr
+    measured(toy, *TWO, "--resume")
     assert summary(toy)["counts"] == {"measured": 6}
     assert all((out / "cells" / file.name).read_bytes() == was for file, was in cells.items())
 
 
 def test_a_backend_that_hangs_is_ended_and_the_others_go_on(toy: Path) -> None:
     toy.write_text(TOY.replace("os._exit(3)", "time.sleep(600)"), encoding="utf-8")
-    done = measured(toy, "--backends", "quick,dies,slow", "--timeout", "12s")
-    assert done.exit_code == 0, done.stderr
+    measured(toy, "--backends", "quick,dies,slow", "--timeout", "12s")
     cells = by_id(summary(toy))
     assert cells["n1.dies"]["status"] == "failed"
     assert cells["n1.dies"]["reason"] == "no answer for 12 s, ended"
@@ -443,14 +427,12 @@ def limit_files() -> None:
 
 
 def test_a_backend_that_was_removed_is_unavailable_and_its_cells_stay(toy: Path) -> None:
-    done = measured(toy, "--backends", "quick,library")
-    assert done.exit_code == 0, done.stderr
+    measured(toy, "--backends", "quick,library")
     cells = toy.with_name("out") / "cells"
     for shape in ("n2", "n4"):
         (cells / f"{shape}.library.json").unlink()
     toy.with_name("removed").touch()
     again = measured(toy, "--backends", "quick,library", "--resume")
-    assert again.exit_code == 0, again.stderr
     rows = by_id(summary(toy))
     assert rows["n1.library"]["status"] == "measured"
     assert rows["n2.library"]["status"] == "unavailable"
@@ -459,18 +441,15 @@ def test_a_backend_that_was_removed_is_unavailable_and_its_cells_stay(toy: Path)
     assert "not available (the library is not installed)" in again.stdout
 
     toy.with_name("gone").touch()
-    gone = measured(toy, "--backends", "quick,library", "--resume")
-    assert gone.exit_code == 0, gone.stderr
+    measured(toy, "--backends", "quick,library", "--resume")
     reason = by_id(summary(toy))["n4.library"]["reason"]
     assert reason == "no longer in the target"
 
 
 def test_a_target_that_has_changed_is_another(toy: Path) -> None:
-    done = measured(toy, "--backends", "quick")
-    assert done.exit_code == 0, done.stderr
+    measured(toy, "--backends", "quick")
     toy.write_text(TOY.replace("2e-4", "3e-4"), encoding="utf-8")
-    refused = measured(toy, "--backends", "quick", "--resume")
-    assert refused.exit_code == 2
+    refused = measured(toy, "--backends", "quick", "--resume", status=2)
     assert "or what it imports beside it, has changed since the baseline was started" in failure(
         refused
     )
@@ -480,29 +459,24 @@ def test_a_module_that_the_target_imports_is_part_of_it(toy: Path) -> None:
     helper = toy.with_name("helper.py")
     helper.write_text("PAUSE = 2e-4\n", encoding="utf-8")
     toy.write_text(f"import helper\n{TOY}", encoding="utf-8")
-    done = measured(toy, "--backends", "quick")
-    assert done.exit_code == 0, done.stderr
+    measured(toy, "--backends", "quick")
     helper.write_text("PAUSE = 3e-4\n", encoding="utf-8")
-    refused = measured(toy, "--backends", "quick", "--resume")
-    assert refused.exit_code == 2
+    refused = measured(toy, "--backends", "quick", "--resume", status=2)
     assert "what it imports beside it" in failure(refused)
 
 
 def test_a_cell_of_a_shape_outside_the_matrix_is_named(toy: Path) -> None:
-    done = measured(toy, "--backends", "quick")
-    assert done.exit_code == 0, done.stderr
+    measured(toy, "--backends", "quick")
     (cell, *_) = toy.parent.glob("**/cells/n1.quick.json")
     text = cell.read_text("utf-8").replace('"n1', '"n99')
     cell.with_name("n99.quick.json").write_text(text, "utf-8")
-    refused = measured(toy, "--backends", "quick", "--resume")
-    assert refused.exit_code == 5
+    refused = measured(toy, "--backends", "quick", "--resume", status=5)
     assert "of the shape n99, which the matrix lacks" in failure(refused)
 
 
 def test_work_without_flop_is_measured_too(toy: Path) -> None:
     toy.write_text(TOY.replace("FLOP = 1e6", "FLOP = 0"), encoding="utf-8")
-    done = measured(toy, *TWO, "--budget", "10m")
-    assert done.exit_code == 0, done.stderr
+    measured(toy, *TWO, "--budget", "10m")
     rows = by_id(summary(toy))
     assert {row["status"] for row in rows.values()} == {"measured"}
     assert rows["n4.quick"]["flop_rate"] in {None, 0}
@@ -510,28 +484,24 @@ def test_work_without_flop_is_measured_too(toy: Path) -> None:
 
 def test_a_backend_that_fails_to_state_its_version_is_left_out_alone(toy: Path) -> None:
     toy.write_text(TOY.replace('return "library 1.2"', 'raise OSError("no symbol")'))
-    done = measured(toy, "--backends", "quick,library")
-    assert done.exit_code == 0, done.stderr
+    measured(toy, "--backends", "quick,library")
     backends = {one["name"]: one for one in summary(toy)["backends"]}
     assert backends["library"]["reason"] == "its version can't be determined (OSError: no symbol)"
     assert by_id(summary(toy))["n1.quick"]["status"] == "measured"
 
 
 def test_another_gpu_or_other_options_are_refused(toy: Path) -> None:
-    done = measured(toy, "--backends", "quick")
-    assert done.exit_code == 0, done.stderr
+    measured(toy, "--backends", "quick")
     out = toy.with_name("out")
     (out / "cells" / "n2.quick.json").unlink()
     plan = json.loads((out / "baseline.json").read_text("utf-8"))
     other = {"device": "cuda", "name": "NVIDIA H200", "uuid": "GPU-1", "multiprocessors": 132}
     (out / "baseline.json").write_text(json.dumps(plan | {"measured_on": other}))
-    refused = measured(toy, "--backends", "quick", "--resume")
-    assert refused.exit_code == 4
+    refused = measured(toy, "--backends", "quick", "--resume", status=4)
     assert "was measured on NVIDIA H200 GPU-1, this is the CPU" in failure(refused)
     assert not (out / "cells" / "n2.quick.json").exists()
     for option in (("--samples", "81"), ("--seed", "1"), ("--backends", "slow")):
-        wrong = measured(toy, "--backends", "quick", "--resume", *option)
-        assert wrong.exit_code == 2
+        wrong = measured(toy, "--backends", "quick", "--resume", *option, status=2)
         assert f"was started with another {option[0][2:]}" in failure(wrong)
 
 
@@ -539,7 +509,6 @@ def test_a_budget_is_kept_by_fewer_samples_and_said(toy: Path) -> None:
     toy.write_text(TOY.replace("2e-4", "1").replace("2e-3", "2"), encoding="utf-8")
     words = ("--backends", "quick,slow", "--samples", "600", "--budget", "10m")
     done = measured(toy, *words)
-    assert done.exit_code == 0, done.stderr
     document = summary(toy)
     for cell in document["cells"]:
         assert cell["n"] < cell["asked"] == 600
@@ -561,8 +530,7 @@ def test_what_no_time_was_left_for_is_kept_as_such_and_measured_by_resume(
     assert {cell["reason"] for cell in left} == {"the budget of 1 s was spent on other cells"}
     assert document["complete"] is False
     assert "no time left" in done.stdout
-    again = measured(toy, "--backends", "quick", "--samples", "24", "--resume")
-    assert again.exit_code == 0, again.stderr
+    measured(toy, "--backends", "quick", "--samples", "24", "--resume")
     assert summary(toy)["complete"] is True
 
 
@@ -584,19 +552,17 @@ def test_what_no_time_was_left_for_is_kept_as_such_and_measured_by_resume(
 def test_failures_are_one_line(
     toy: Path, arguments: tuple[str, ...], status: int, words: str
 ) -> None:
-    done = run(toy.parent, *arguments, *(QUICK if arguments[0] == "run" else ()))
-    assert done.exit_code == status, done.stderr
+    done = run(toy.parent, *arguments, *(QUICK if arguments[0] == "run" else ()), status=status)
     assert words in failure(done)
 
 
 def test_attention_with_grouped_heads_and_backward_on_the_cpu(tmp_path: Path) -> None:
     sizes = ("--batch", "2", "--heads", "4", "--kv-heads", "2", "--seq", "16,32", "--dim", "64")
     out = tmp_path / "out"
-    done = run(
+    run(
         tmp_path, "run", SWEEP, *sizes, "--dtype", "bf16", "--causal", "yes", *QUICK,
         "--backends", "default,math,cudnn,xformers,custom", "--out", out,
     )  # fmt: skip
-    assert done.exit_code == 0, done.stderr
     document = validated(out / "summary.json", "baseline")
     cells = by_id(document)
     row = cells["b2-h4-kv2-s32-d64-bf16-causal.math"]
@@ -614,11 +580,10 @@ def test_attention_with_grouped_heads_and_backward_on_the_cpu(tmp_path: Path) ->
         ("length", 2, 2)
     ]
 
-    back = run(
+    run(
         tmp_path, "run", SWEEP, *sizes, "--dtype", "fp32", "--backward", *QUICK,
         "--backends", "math,default", "--out", tmp_path / "back",
     )  # fmt: skip
-    assert back.exit_code == 0, back.stderr
     rows = by_id(validated(tmp_path / "back" / "summary.json", "baseline"))
     row = rows["b2-h4-kv2-s32-d64-fp32-backward.math"]
     assert row["status"] == "measured"
@@ -629,10 +594,9 @@ def test_attention_with_grouped_heads_and_backward_on_the_cpu(tmp_path: Path) ->
 @needs_l4
 def test_a_published_study_is_imported_with_its_shapes_and_its_faults(tmp_path: Path) -> None:
     files = sorted(L4.glob("config_*.json"))
-    done = run(
+    run(
         tmp_path, "import", *files, "-o", "l4", "--matrix", STUDY, "--gpu", "L4"
     )  # fmt: skip
-    assert done.exit_code == 0, done.stderr
     document = validated(tmp_path / "l4" / "summary.json", "baseline")
     assert document["gpu_from"] == "said"
     cells = by_id(document)
@@ -660,16 +624,14 @@ def test_a_published_study_is_imported_with_its_shapes_and_its_faults(tmp_path: 
     )
 
     twisted = run(
-        tmp_path, "import", *reversed(files), "-o", "x", "--matrix", STUDY, "--gpu", "L4"
+        tmp_path, "import", *reversed(files), "-o", "x", "--matrix", STUDY, "--gpu", "L4", status=2
     )  # fmt: skip
-    assert twisted.exit_code == 2
     assert "name the files in the order of the matrix" in failure(twisted)
 
 
 @needs_l4
 def test_what_files_say_of_themselves_is_enough(tmp_path: Path) -> None:
     done = run(tmp_path, "import", *sorted(L4.glob("enhanced_*.json")), "-o", "l4")
-    assert done.exit_code == 0, done.stderr
     document = validated(tmp_path / "l4" / "summary.json", "baseline")
     assert document["gpu"]["name"] == "L4"
     assert by_id(document)["b32-h8-s1024-d64-fp16.default"]["dtype"] == "float16"
@@ -686,7 +648,7 @@ def test_what_files_say_of_themselves_is_enough(tmp_path: Path) -> None:
     assert document["name"] == "imported"
     assert "imported imported" not in done.stdout
 
-    assert run(tmp_path, "report", "l4", "-o", "l4.md").exit_code == 0
+    run(tmp_path, "report", "l4", "-o", "l4.md")
     told = " ".join((tmp_path / "l4.md").read_text("utf-8").split())
     assert "on L4, torch 2.2.1+cu121 (stated by the files, unverified), N=100" in told
     assert "2025-10-13 20:25:25" in told
@@ -722,8 +684,15 @@ def test_a_file_that_contradicts_itself_is_refused_and_leaves_nothing(
 ) -> None:
     longer = told.get("config", {}) | {"seq_len": 1024}
     good, bad = theirs(tmp_path, "good"), theirs(tmp_path, "bad", **told | {"config": longer})
-    done = run(tmp_path, "import", *([bad] if options else [good, bad]), "-o", "out", *options)
-    assert done.exit_code == status, done.stderr
+    done = run(
+        tmp_path,
+        "import",
+        *([bad] if options else [good, bad]),
+        "-o",
+        "out",
+        *options,
+        status=status,
+    )
     assert words in failure(done)
     assert not list(tmp_path.glob("out/**/*.json"))
 
@@ -731,8 +700,7 @@ def test_a_file_that_contradicts_itself_is_refused_and_leaves_nothing(
 def test_figures_of_a_file_are_used_and_held_against_its_samples(tmp_path: Path) -> None:
     gpu = {"name": "NVIDIA L4", "memory": "24 GB"}
     off = theirs(tmp_path, "off", gpu=gpu, statistics={"median_ms": 0.33})
-    done = run(tmp_path, "import", off, "-o", "out")
-    assert done.exit_code == 0, done.stderr
+    run(tmp_path, "import", off, "-o", "out")
     document = validated(tmp_path / "out" / "summary.json", "baseline")
     assert document["gpu"]["name"] == "L4"
     (row,) = document["cells"]
@@ -742,8 +710,7 @@ def test_figures_of_a_file_are_used_and_held_against_its_samples(tmp_path: Path)
 
 def test_files_of_one_shape_are_named(tmp_path: Path) -> None:
     files = [theirs(tmp_path, name) for name in ("first", "second")]
-    done = run(tmp_path, "import", *files, "-o", "out")
-    assert done.exit_code == 2
+    done = run(tmp_path, "import", *files, "-o", "out", status=2)
     assert "the shape b32-h8-s512-d64-fp16 occurs 2 times" in failure(done)
 
 
@@ -754,21 +721,26 @@ def test_files_that_say_different_things_are_not_made_one(tmp_path: Path) -> Non
         theirs(tmp_path, "mute", config={"seq_len": 2048}),
     ]
     done = run(tmp_path, "import", *files, "-o", "out", "--gpu", "L4")
-    assert done.exit_code == 0, done.stderr
     assert "measured in 3 environments" in done.stdout
     document = validated(tmp_path / "out" / "summary.json", "baseline")
     found = [(one["gpu"]["driver"], one["versions"]) for one in document["fingerprints"].values()]
     assert found == [("550.54", {"torch": "2.5.0"}), (None, {"torch": "2.2.1"}), (None, {})]
-    assert run(tmp_path, "report", "out", "-o", "out.md").exit_code == 0
+    run(tmp_path, "report", "out", "-o", "out.md")
     told = " ".join((tmp_path / "out.md").read_text("utf-8").split())
     assert "3 environments (see Configuration)" in told
 
 
 def test_a_gpu_that_a_file_denies_is_refused(tmp_path: Path) -> None:
     done = run(
-        tmp_path, "import", theirs(tmp_path, "l4", gpu="NVIDIA L4"), "-o", "x", "--gpu", "H200"
+        tmp_path,
+        "import",
+        theirs(tmp_path, "l4", gpu="NVIDIA L4"),
+        "-o",
+        "x",
+        "--gpu",
+        "H200",
+        status=2,
     )
-    assert done.exit_code == 2
     assert "l4.json: states the GPU NVIDIA L4, not H200" in failure(done)
 
 
@@ -779,17 +751,15 @@ def test_an_import_without_its_plan_is_none_and_the_next_one_takes_its_place(
     longer = theirs(tmp_path, "longer", config={"seq_len": 1024})
     shorter = theirs(tmp_path, "shorter", config={"dtype": "torch.half"})
     out = tmp_path / "out"
-    assert run(tmp_path, "import", longer, "-o", "out").exit_code == 0
+    run(tmp_path, "import", longer, "-o", "out")
     for file in out.glob("*.*"):
         file.unlink()
     (out / "cells" / "mine.json").write_text("{}", encoding="utf-8")
-    assert run(tmp_path, "report", "out").exit_code == 5
-    again = run(tmp_path, "import", shorter, "-o", "out")
-    assert again.exit_code == 5
+    run(tmp_path, "report", "out", status=5)
+    again = run(tmp_path, "import", shorter, "-o", "out", status=5)
     assert "mine.json" in failure(again)
     (out / "cells" / "mine.json").unlink()
-    done = run(tmp_path, "import", shorter, "-o", "out")
-    assert done.exit_code == 0, done.stderr
+    run(tmp_path, "import", shorter, "-o", "out")
     (row,) = validated(out / "summary.json", "baseline")["cells"]
     assert (row["length"], row["dtype"]) == (512, "float16")
 
@@ -804,8 +774,7 @@ def test_an_import_without_its_plan_is_none_and_the_next_one_takes_its_place(
 def test_a_size_that_can_not_be_is_not_left_out_in_silence(
     tmp_path: Path, wrong: dict[str, Any]
 ) -> None:
-    done = run(tmp_path, "import", theirs(tmp_path, "bad", config=wrong), "-o", "out")
-    assert done.exit_code == 5
+    done = run(tmp_path, "import", theirs(tmp_path, "bad", config=wrong), "-o", "out", status=5)
     assert repr(next(iter(wrong.values()))) in failure(done)
 
 
@@ -823,36 +792,31 @@ def test_a_damaged_plan_is_one_line(toy: Path, damage: dict[str, Any]) -> None:
     out = toy.with_name("out")
     out.mkdir()
     (out / "baseline.json").write_text(json.dumps(plan | damage), encoding="utf-8")
-    done = measured(toy, "--resume")
-    assert done.exit_code == 5
+    done = measured(toy, "--resume", status=5)
     place = next(iter(damage))
     assert f"baseline.json: {place}" in failure(done)
 
 
 def test_bare_samples_are_imported_and_nothing_is_made_up(tmp_path: Path) -> None:
     (tmp_path / "theirs.txt").write_text("\n".join(str(10 + at % 7) for at in range(100)))
-    done = run(tmp_path, "import", "theirs.txt", "--unit", "us", "-o", "out")
-    assert done.exit_code == 0, done.stderr
+    run(tmp_path, "import", "theirs.txt", "--unit", "us", "-o", "out")
     document = validated(tmp_path / "out" / "summary.json", "baseline")
     (row,) = document["cells"]
     assert row["seconds"] == pytest.approx(13e-6)
     unknown = ("flop", "bytes", "gpu", "dtype", "regime", "sm_clock", "batch", "held_peak")
     assert {name: row[name] for name in unknown} == dict.fromkeys(unknown)
     assert document["gpu_from"] == "none"
-    again = run(tmp_path, "import", "theirs.txt", "--unit", "us", "-o", "out")
-    assert again.exit_code == 2
+    again = run(tmp_path, "import", "theirs.txt", "--unit", "us", "-o", "out", status=2)
     assert "contains a baseline" in failure(again)
 
 
 def test_a_plan_under_which_nothing_was_measured_is_in_nobodys_way(toy: Path) -> None:
     with_shapes(toy, 1)
-    first = measured(toy, *TWO)
-    assert first.exit_code == 0, first.stderr
-    assert "contains a baseline" in failure(measured(toy, *TWO))
+    measured(toy, *TWO)
+    assert "contains a baseline" in failure(measured(toy, *TWO, status=2))
     for cell in toy.with_name("out").glob("cells/*.json"):
         cell.unlink()
-    again = measured(toy, *TWO)
-    assert again.exit_code == 0, again.stderr
+    measured(toy, *TWO)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -865,8 +829,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def report_of(toy: Path) -> str:
     """The written report, all blanks alike."""
-    done = run(toy.parent, "report", toy.with_name("out"), "-o", toy.with_name("report.md"))
-    assert done.exit_code == 0, done.stderr
+    run(toy.parent, "report", toy.with_name("out"), "-o", toy.with_name("report.md"))
     return " ".join(toy.with_name("report.md").read_text("utf-8").split())
 
 
@@ -892,12 +855,11 @@ def of_an_h200(toy: Path) -> Path:
 
 def test_a_refused_resume_changes_nothing_and_a_complete_one_the_summary_alone(toy: Path) -> None:
     words = ("--backends", "quick,library")
-    assert measured(toy, *words).exit_code == 0
+    measured(toy, *words)
     out = of_an_h200(toy)
     toy.with_name("removed").touch()
     before = content(out)
-    complete = measured(toy, *words, "--resume")
-    assert complete.exit_code == 0, complete.stderr
+    measured(toy, *words, "--resume")
     after = content(out)
     assert {name for name in after if after[name] != before.get(name)} <= {"summary.json"}
     library = {one["name"]: one for one in summary(toy)["backends"]}["library"]
@@ -905,8 +867,7 @@ def test_a_refused_resume_changes_nothing_and_a_complete_one_the_summary_alone(t
 
     (out / "cells" / "n2.quick.json").unlink()
     before = content(out)
-    refused = measured(toy, *words, "--resume")
-    assert refused.exit_code == 4
+    refused = measured(toy, *words, "--resume", status=4)
     assert "was measured on NVIDIA H200 GPU-1, this is the CPU" in failure(refused)
     assert content(out) == before
 
@@ -918,21 +879,21 @@ def test_a_target_that_fails_on_another_gpu_is_no_failure_of_the_first(toy: Path
         .replace("FLOP = 1e6", INPUTS_END),
         encoding="utf-8",
     )  # fmt: skip
-    assert measured(toy, "--backends", "quick").exit_code == 0
+    measured(toy, "--backends", "quick")
     out = of_an_h200(toy)
     (out / "cells" / "n2.quick.json").unlink()
     before = content(out)
     toy.with_name("moved").touch()
-    assert measured(toy, "--backends", "quick", "--resume").exit_code == 4
+    measured(toy, "--backends", "quick", "--resume", status=4)
     assert content(out) == before
 
 
 def test_what_a_removed_backend_was_stays_on_record_beside_that_it_is_gone(toy: Path) -> None:
     words = ("--backends", "quick,library")
-    assert measured(toy, *words).exit_code == 0
+    measured(toy, *words)
     (toy.with_name("out") / "cells" / "n2.library.json").unlink()
     toy.with_name("removed").touch()
-    assert measured(toy, *words, "--resume").exit_code == 0
+    measured(toy, *words, "--resume")
     library = {one["name"]: one for one in summary(toy)["backends"]}["library"]
     assert (library["version"], library["available"]) == ("library 1.2", True)
     assert library["gone"] == "the library is not installed"
@@ -940,7 +901,7 @@ def test_what_a_removed_backend_was_stays_on_record_beside_that_it_is_gone(toy: 
     told = report_of(toy)
     assert "`library` was unavailable" in told
     toy.with_name("removed").unlink()
-    assert measured(toy, *words, "--resume").exit_code == 0
+    measured(toy, *words, "--resume")
     library = {one["name"]: one for one in summary(toy)["backends"]}["library"]
     assert "gone" not in library
     assert by_id(summary(toy))["n2.library"]["status"] == "measured"
@@ -948,12 +909,11 @@ def test_what_a_removed_backend_was_stays_on_record_beside_that_it_is_gone(toy: 
 
 def test_a_shape_that_was_interrupted_is_compared_with_its_reference_once_more(toy: Path) -> None:
     words = ("--backends", "quick,slow,library")
-    assert measured(toy, *words).exit_code == 0
+    measured(toy, *words)
     out = toy.with_name("out")
     (out / "cells" / "n2.slow.json").unlink()
     kept = content(out / "cells")
-    done = measured(toy, *words, "--resume")
-    assert done.exit_code == 0, done.stderr
+    measured(toy, *words, "--resume")
     assert content(out / "cells").items() >= kept.items()
     document = summary(toy)
     compared = sorted((one["a"], one["b"]) for one in document["comparisons"]
@@ -971,7 +931,7 @@ def test_a_shape_that_was_interrupted_is_compared_with_its_reference_once_more(t
     assert "It was resumed 1 time (" in told
 
     (out / "cells" / "n4.quick.json").unlink()
-    assert measured(toy, *words, "--resume").exit_code == 0
+    measured(toy, *words, "--resume")
     assert len(list(out.glob("again/n4.*.json"))) == 2
     document = summary(toy)
     pairs = [(one["shape"], one["a"], one["b"]) for one in document["comparisons"]]
@@ -981,7 +941,7 @@ def test_a_shape_that_was_interrupted_is_compared_with_its_reference_once_more(t
     assert not any("not compared" in note for note in document["notes"])
 
     again.unlink()
-    assert measured(toy, *words, "--resume").exit_code == 0
+    measured(toy, *words, "--resume")
     document = summary(toy)
     assert ("quick", "slow") not in {
         (one["a"], one["b"]) for one in document["comparisons"] if one["shape"] == "n2"
@@ -990,7 +950,7 @@ def test_a_shape_that_was_interrupted_is_compared_with_its_reference_once_more(t
 
 
 def test_a_process_that_crashed_is_counted(toy: Path) -> None:
-    assert measured(toy, "--backends", "quick,dies,slow").exit_code == 0
+    measured(toy, "--backends", "quick,dies,slow")
     (only,) = summary(toy)["runs"]
     assert only["processes"] >= 1
     told = report_of(toy)
@@ -999,8 +959,7 @@ def test_a_process_that_crashed_is_counted(toy: Path) -> None:
 
 
 def test_where_no_time_was_left_for_the_first_shape_no_other_is_blamed(toy: Path) -> None:
-    done = measured(toy, "--backends", "quick", "--budget", "0.001s")
-    assert done.exit_code == 4
+    done = measured(toy, "--backends", "quick", "--budget", "0.001s", status=4)
     assert "the budget of 0.001 s was spent before the first cell" in failure(done)
     assert "on the CPU" in done.stdout
     assert "unknown" not in done.stdout

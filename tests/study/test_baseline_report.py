@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import re
 import shutil
 import subprocess
 import sys
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from profkit.analysis.report import load
 from profkit.audit.audit import examine
 from profkit.audit.claims import read_claims
-from profkit.commands.cli import app
 from profkit.core.errors import BadInput
 from profkit.study.report import gather, goal
 from profkit.study.summary import is_same_kernel
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.results import Verdict
 from tests.conftest import (
-    CORPUS,
     H200,
+    L4,
     ROOT,
     baseline_folder,
+    needs_l4,
     recorded_baseline,
     recorded_summary,
 )
-from tests.study.test_baseline import environment
+from tests.html_page import HtmlPage
+from tests.study.test_baseline import environment, run
 
-L4 = CORPUS.parent / "l4_latency"
-needs_l4 = pytest.mark.skipif(
-    not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
-)
 LADDER = H200 / "ladder"
 MATRIX = """
 schema: profkit.matrix/1
@@ -64,39 +58,16 @@ SECTIONS = [
 ]
 
 
-def run(folder: Path, *arguments: str | Path) -> Result:
-    """The command in this process, which reads a report once for all tests."""
-    with contextlib.chdir(folder):
-        words = ["baseline", *map(str, arguments)]
-        done = CliRunner().invoke(app, words, env=environment(folder))
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
-
-
-def run_apart(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "profkit", "baseline", *map(str, arguments)],
-        cwd=folder,
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-
-
 @pytest.fixture(scope="module")
 def on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch", reason="targets need torch")
     folder = tmp_path_factory.mktemp("cpu")
     (folder / "matrix.yaml").write_text(MATRIX, encoding="utf-8")
     sweep = ROOT / "targets" / "sdpa_sweep.py"
-    done = run(
+    run(
         folder, "run", sweep, "--matrix", "matrix.yaml", "--device", "cpu", "--warmup-ms", "1",
         "--samples", "48", "--backends", "default,math,xformers", "--out", "kept",
     )  # fmt: skip
-    assert done.exit_code == 0, done.stderr
     return folder / "kept"
 
 
@@ -105,15 +76,13 @@ def on_l4(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("l4")
     files = sorted(L4.glob("config_*.json"))
     matrix = ROOT / "targets" / "matrices" / "l4_study.yaml"
-    done = run(folder, "import", *files, "-o", "kept", "--matrix", matrix, "--gpu", "L4")
-    assert done.exit_code == 0, done.stderr
+    run(folder, "import", *files, "-o", "kept", "--matrix", matrix, "--gpu", "L4")
     return folder / "kept"
 
 
 def written(baseline: Path, into: Path, name: str, *arguments: str | Path) -> str:
     into.mkdir(exist_ok=True)
-    done = run(into, "report", baseline, "-o", name, "--force", *arguments)
-    assert done.exit_code == 0, done.stderr
+    run(into, "report", baseline, "-o", name, "--force", *arguments)
     return (into / name).read_text(encoding="utf-8")
 
 
@@ -150,7 +119,10 @@ def test_the_same_data_give_the_same_bytes_wherever_they_lie(
     moved = tmp_path / "elsewhere" / "kept"
     shutil.copytree(on_cpu, moved)
     words = ("report", moved, "-o", "r.md", "--ablation", LADDER, "--price", "7.2")
-    assert run_apart(tmp_path, *words).returncode == 0
+    subprocess.run(  # in a process of its own
+        [sys.executable, "-m", "profkit", "baseline", *map(str, words)],
+        cwd=tmp_path, env=environment(tmp_path), capture_output=True, check=True, timeout=600,
+    )  # fmt: skip
     first, second = digests(full), digests(tmp_path)
     assert first == second
     assert {"r.md", "r-drawings/latency.svg"} <= set(first)
@@ -205,33 +177,16 @@ def test_an_audit_of_the_summary_and_of_the_report_finds_nothing(
     assert examine(read_claims(tmp_path / "claims.json").claims).contradictions == ()
 
 
-class Page(HTMLParser):
-    """Collects what a page would load, its headings, and whether elements end."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.loads: list[str] = []
-        self.tags: dict[str, int] = {}
-        self.ids: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags[tag] = self.tags.get(tag, 0) + 1
-        for name, value in attrs:
-            if name in {"src", "data", "poster"} or (name == "href" and tag == "link"):
-                self.loads.append(f"{tag} {value}")
-            if name == "id" and value:
-                self.ids.append(value)
-
-
 def test_html_is_one_file_that_loads_nothing(on_cpu: Path, tmp_path: Path) -> None:
     text = written(on_cpu, tmp_path, "r.html")
-    page = Page(text)
-    assert page.loads == []
-    assert page.tags.get("script", 0) == 0
-    assert page.tags["h2"] == len(SECTIONS)
-    assert page.tags["svg"] >= 2
-    assert len(page.ids) == len(set(page.ids))
+    page = HtmlPage(text)
+    assert not any({"src", "data", "poster"} & attributes.keys() for _, attributes in page.tags)
+    assert not any(name == "link" and "href" in attributes for name, attributes in page.tags)
+    assert "script" not in page.names
+    assert page.names.count("h2") == len(SECTIONS)
+    assert page.names.count("svg") >= 2
+    ids = [attributes["id"] for _, attributes in page.tags if attributes.get("id")]
+    assert len(ids) == len(set(ids))
     assert "@import" not in text
     assert sorted(file.name for file in tmp_path.iterdir() if file.suffix) == ["r.html"]
 
@@ -314,8 +269,7 @@ def test_a_report_is_of_the_cells_whatever_the_summary_says(
         row["seconds"] = row["seconds"] and 0.125
     (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     assert written(baseline, tmp_path, "r.md") == plain
-    done = run(tmp_path, "report", tmp_path)
-    assert done.exit_code == 5
+    done = run(tmp_path, "report", tmp_path, status=5)
     assert "no baseline" in done.stderr
 
 
@@ -348,8 +302,7 @@ def test_a_baseline_without_latencies_has_no_claims_to_quote(tmp_path: Path) -> 
     folder.mkdir()
     for name in ("baseline.json", "cells.tar.zst"):
         shutil.copy2(recorded / name, folder)
-    result = CliRunner().invoke(app, ["baseline", "report", str(folder)])
-    assert result.exit_code == 5
+    result = run(tmp_path, "report", folder, status=5)
     assert "nothing to report" in result.output
     assert "unpack cells.tar.zst" in result.output
     assert "to be quoted" not in result.output

@@ -120,18 +120,24 @@ def with_batches(plan: BaselinePlan) -> Any:
     return matrix_of("made", "", [{"n": 7, "batch": n} for n in shapes])
 
 
+def started(plan: BaselinePlan, folder: Path) -> subprocess.Popen[bytes]:
+    """A driver in a process of its own, which ends with 130 when it is interrupted."""
+    (folder / "plan").write_bytes(pickle.dumps(plan))
+    code = (
+        "import pickle, sys; from profkit.study.run import run_baseline\n"
+        "try: run_baseline(pickle.load(open(sys.argv[1], 'rb')), lambda *_: None)\n"
+        "except KeyboardInterrupt: sys.exit(130)"
+    )
+    words = [sys.executable, "-c", code, str(folder / "plan")]
+    return subprocess.Popen(words, env=dict(os.environ), cwd=folder)
+
+
 def test_a_killed_driver_loses_nothing_and_repeats_nothing(
     two_gpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROFKIT_STAND_IN_SHAPES", "25")
     plan = plan_of(two_gpus, 60, LOCAL)
-    (two_gpus / "plan").write_bytes(pickle.dumps(plan))
-    code = (
-        "import pickle, sys; from profkit.study.run import run_baseline\n"
-        "run_baseline(pickle.load(open(sys.argv[1], 'rb')), lambda *_: None)"
-    )
-    words = [sys.executable, "-c", code, str(two_gpus / "plan")]
-    driver = subprocess.Popen(words, env=dict(os.environ), cwd=two_gpus)
+    driver = started(plan, two_gpus)
     cells = two_gpus / "out" / "cells"
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline and len(list(cells.glob("[!.]*.json"))) < 20:
@@ -176,30 +182,20 @@ def test_cancel_ends_a_driver_and_leaves_whole_cells(
     monkeypatch.setenv("PROFKIT_STAND_IN_SECONDS", "0.2")
     monkeypatch.setenv("PROFKIT_STAND_IN_SHAPES", "100")
     plan = plan_of(two_gpus, 400, LOCAL)
-    (two_gpus / "plan").write_bytes(pickle.dumps(plan))
-    code = (
-        "import pickle, sys; from profkit.study.run import run_baseline\n"
-        "try: run_baseline(pickle.load(open(sys.argv[1], 'rb')), lambda *_: None)\n"
-        "except KeyboardInterrupt: sys.exit(130)"
-    )
-    words = [sys.executable, "-c", code, str(two_gpus / "plan")]
-    driver = subprocess.Popen(words, env=dict(os.environ), cwd=two_gpus)
+    driver = started(plan, two_gpus)
     deadline, output = time.monotonic() + 300, ""
     while time.monotonic() < deadline and "shapes a minute" not in output:
         time.sleep(0.2)
-        shown = CliRunner().invoke(app, ["baseline", "status", str(plan.out)])
-        output = shown.stdout
-    assert "of 800 configurations" in shown.stdout
-    assert "--on local: running" in shown.stdout
-    assert "GPU 0" in shown.stdout
-    done = CliRunner().invoke(app, ["baseline", "cancel", str(plan.out)])
-    assert done.stdout == f"{plan.out}: canceled\n"
-    assert driver.wait(300) == 130, done.stdout
+        output = CliRunner().invoke(app, ["baseline", "status", str(plan.out)]).stdout
+    assert "of 800 configurations" in output
+    assert "--on local: running" in output
+    assert "GPU 0" in output
+    assert shown("cancel", plan.out) == f"{plan.out}: canceled\n"
+    assert driver.wait(300) == 130
     assert not (plan.out / "cancel").exists()
-    assert "canceled" in CliRunner().invoke(app, ["baseline", "status", str(plan.out)]).stdout
+    assert "canceled" in shown("status", plan.out)
     assert all(cell["status"] == "measured" for cell in cells_of(two_gpus).values())
-    again = CliRunner().invoke(app, ["baseline", "cancel", str(plan.out)])
-    assert again.stdout == f"{plan.out}: no driver works on it\n"
+    assert shown("cancel", plan.out) == f"{plan.out}: no driver works on it\n"
 
 
 def shown(verb: str, folder: Path) -> str:

@@ -16,16 +16,12 @@ from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_format import Latency, Recorded
 from profkit.timing.latency_view import latency_words
 from profkit.timing.results import Claim, Interval
-from tests.conftest import CORPUS
+from tests.conftest import L4, needs_l4
 
 Array = npt.NDArray[np.float64]
 Process = Callable[[np.random.Generator], Latency]
 
 MEDIAN, CV, RUNS = 60.3e-6, 0.01, 100
-L4 = CORPUS.parent / "l4_latency"
-needs_l4 = pytest.mark.skipif(
-    not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
-)
 
 
 def autoregressive(rng: np.random.Generator, n: int, rho: float) -> Array:

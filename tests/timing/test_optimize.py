@@ -58,7 +58,7 @@ def toy(tmp_path: Path) -> Path:
     return file
 
 
-def run(toy: Path, *arguments: str) -> Result:
+def run(toy: Path, *arguments: str, status: int = 0) -> Result:
     environment = {
         **os.environ,
         "XDG_STATE_HOME": str(toy.parent / "state"),
@@ -66,7 +66,9 @@ def run(toy: Path, *arguments: str) -> Result:
         "OMP_NUM_THREADS": "1",
     }
     with contextlib.chdir(toy.parent):
-        return CliRunner().invoke(app, ["optimize", *arguments, *QUICK], env=environment)
+        done = CliRunner().invoke(app, ["optimize", *arguments, *QUICK], env=environment)
+    assert done.exit_code == status, done.output
+    return done
 
 
 def found(done: Result) -> Any:
@@ -77,7 +79,6 @@ def found(done: Result) -> Any:
 
 def test_the_fastest_variant_is_found_with_its_setting(toy: Path) -> None:
     done = run(toy, "toy.py", "--format", "json", "--budget", "240s")
-    assert done.exit_code == 0, done.stderr
     document = found(done)
     assert (document["outcome"], document["use"]) == ("use", "fast")
     assert document["setting"] == "with fast_mode(): ..."
@@ -93,7 +94,6 @@ def test_the_fastest_variant_is_found_with_its_setting(toy: Path) -> None:
 def test_that_nothing_is_to_be_gained_is_a_result(toy: Path) -> None:
     arguments = ("--target-speedup", "1.5", "--format", "json")
     done = run(toy, "toy.py:now,twin,slow", *arguments)
-    assert done.exit_code == 0, done.stderr
     document = json.loads(done.stdout)
     assert (document["outcome"], document["chosen"], document["use"]) == ("keep", "twin", None)
     assert {row["standing"] for row in document["candidates"]} == {"short"}
@@ -111,8 +111,7 @@ def test_that_nothing_is_to_be_gained_is_a_result(toy: Path) -> None:
 def test_wrong_usage_is_one_line(
     toy: Path, arguments: tuple[str, ...], status: int, words: str
 ) -> None:
-    done = run(toy, *arguments)
-    assert done.exit_code == status
+    done = run(toy, *arguments, status=status)
     (line,) = done.stderr.splitlines()
     assert words in line
 
@@ -145,7 +144,6 @@ target = Target(
 def test_what_is_set_around_calls_is_not_timed(toy: Path) -> None:
     toy.write_text(TOY.split("target = Target")[0] + HELD, encoding="utf-8")
     done = run(toy, "toy.py", "--format", "json")
-    assert done.exit_code == 0, done.stderr
     (held,) = found(done)["candidates"]
     assert held["median"] < 5e-3
 
@@ -161,8 +159,7 @@ def test_what_is_set_around_calls_is_not_timed(toy: Path) -> None:
 def test_without_an_alternative_it_says_why_each_was_left_out(
     toy: Path, variants: str, status: int, words: str
 ) -> None:
-    done = run(toy, f"toy.py:{variants}")
-    assert done.exit_code == status
+    done = run(toy, f"toy.py:{variants}", status=status)
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("profkit: ")]
     assert words in line
 
@@ -183,6 +180,5 @@ def test_a_budget_of_less_than_a_second_is_reported_as_such(toy: Path) -> None:
 def test_a_variant_in_use_that_can_not_be(
     toy: Path, baseline: str, status: int, words: str
 ) -> None:
-    done = run(toy, "toy.py:now,wrong,absent", "--baseline", baseline)
-    assert done.exit_code == status
+    done = run(toy, "toy.py:now,wrong,absent", "--baseline", baseline, status=status)
     assert words in done.stderr

@@ -29,11 +29,9 @@ from profkit.timing.statistics import (
     samples_needed,
     summarize,
 )
-from tests.conftest import CORPUS
+from tests.conftest import L4, needs_l4
 
-L4 = CORPUS.parent / "l4_latency"
 RECORDED = sorted(L4.glob("*.json"))
-needs_l4 = pytest.mark.skipif(not L4.is_dir(), reason="../shared/corpus/l4_latency is not here")
 TICK = 1.024e-6
 Array = npt.NDArray[np.float64]
 

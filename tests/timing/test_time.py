@@ -11,13 +11,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from profkit.recording.recording import Plan, timing_of
 from profkit.timing.floor import Floor, keep_floor
@@ -29,14 +28,10 @@ from profkit.timing.measurement import Subject, TimingPlan, time_targets
 from profkit.timing.results import DEFAULT
 from profkit.timing.stopwatch import Settings
 from tests.analysis.test_views import schema
-from tests.conftest import CORPUS, ROOT
+from tests.conftest import L4, ROOT, Cli, needs_l4
 
 pytest.importorskip("torch", reason="targets need torch")
 
-L4 = CORPUS.parent / "l4_latency"
-needs_l4 = pytest.mark.skipif(
-    not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
-)
 TARGET = """
 import sys
 from profkit import Target, Unsupported, Variant, Work, normal_inputs
@@ -87,9 +82,12 @@ def toy(tmp_path: Path) -> Path:
 
 
 def run(
-    folder: Path, *arguments: str | Path, environment: Mapping[str, str] | None = None
+    folder: Path,
+    *arguments: str | Path,
+    environment: Mapping[str, str] | None = None,
+    status: int = 0,
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "profkit", *map(str, arguments)],
         cwd=folder,
         env={
@@ -104,6 +102,8 @@ def run(
         check=False,
         timeout=600,
     )
+    assert done.returncode == status, (done.stdout, done.stderr)
+    return done
 
 
 def validated(text: str) -> Any:
@@ -118,9 +118,8 @@ def test_a_slow_variant_regresses_and_the_gate_fails(toy: Path) -> None:
     done = run(
         toy.parent, "time", toy, "--compare", "quick,slow", *QUICK, "--samples", "40",
         "--fail-on", "regression",
-        "--out", kept, "--badge", badge, "--explain",
+        "--out", kept, "--badge", badge, "--explain", status=1,
     )  # fmt: skip
-    assert done.returncode == 1, done.stderr
     assert {"40", "240"} <= set(done.stderr.splitlines()[0].split())
     assert re.search(r"µs.* → .*µs.*x slower \[.*\] over timing blocks  REGRESSED", done.stdout)
     assert re.search(r"^margin +1\.0%", done.stdout, re.MULTILINE)
@@ -145,7 +144,6 @@ def test_a_slow_variant_regresses_and_the_gate_fails(toy: Path) -> None:
     assert str(toy.parent) not in kept.read_text("utf-8")
 
     again = run(toy.parent, "time", "--from", kept, "--compare", "quick,slow")
-    assert again.returncode == 0
     kept.rename(toy.with_name("latency.json"))
     in_a_folder = run(toy.parent, "time", "--from", toy.parent)
     assert "quick" in in_a_folder.stdout
@@ -156,7 +154,6 @@ def test_statistics_are_those_of_the_samples_kept(toy: Path) -> None:
     done = run(
         toy.parent, "time", f"{toy}:quick", *QUICK, "--samples", "50", "--format", "json"
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     (series,) = validated(done.stdout)["series"]
     samples = np.array([value for block in series["blocks"] for value in block["samples"]])
     assert samples.size >= 50
@@ -197,8 +194,7 @@ def test_statistics_are_those_of_the_samples_kept(toy: Path) -> None:
 def test_failures_are_one_line(
     toy: Path, arguments: tuple[str, ...], status: int, words: str
 ) -> None:
-    done = run(toy.parent, "time", *arguments, *QUICK)
-    assert done.returncode == status, done.stderr
+    done = run(toy.parent, "time", *arguments, *QUICK, status=status)
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("profkit:")]
     assert words in line
     assert "Traceback" not in done.stderr
@@ -209,8 +205,7 @@ def test_without_a_gpu_the_way_out_is_named(toy: Path) -> None:
 
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
-    done = run(toy.parent, "time", toy)
-    assert done.returncode == 4
+    done = run(toy.parent, "time", toy, status=4)
     remedy = "see `profkit doctor`; profkit time has --device cpu"
     assert f"torch sees no CUDA device; {remedy}" in done.stderr
 
@@ -219,24 +214,23 @@ def test_without_torch_the_remedy_is_named(toy: Path) -> None:
     hidden = toy.parent / "hidden"
     hidden.mkdir()
     (hidden / "torch.py").write_text("raise ImportError('hidden')", encoding="utf-8")
-    done = run(toy.parent, "time", toy, environment={"PYTHONPATH": f"{ROOT}:{hidden}"})
-    assert done.returncode == 4
+    done = run(toy.parent, "time", toy, environment={"PYTHONPATH": f"{ROOT}:{hidden}"}, status=4)
     assert "torch is not installed; pip install torch, or '.[gpu]'" in done.stderr
-    done = run(toy.parent, "time", f"{toy}:nope", environment={"PYTHONPATH": f"{ROOT}:{hidden}"})
-    assert done.returncode == 2
+    done = run(
+        toy.parent, "time", f"{toy}:nope", environment={"PYTHONPATH": f"{ROOT}:{hidden}"}, status=2
+    )
     assert "no variant 'nope'" in done.stderr
 
 
 def test_a_run_s_latencies_are_read_unless_they_were_changed(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
+    tmp_path: Path, profkit_cli: Cli
 ) -> None:
     recorded = ROOT / "reports" / "h200" / "sdpa_s512"
     assert "cudnn" in profkit_cli("time", "--from", recorded).stdout
     copied = shutil.copytree(recorded, tmp_path / "run")
     (file,) = copied.glob("*/latency.json")
     file.write_text(file.read_text("utf-8") + " ", encoding="utf-8")
-    refused = profkit_cli("time", "--from", copied)
-    assert refused.exit_code == 5
+    refused = profkit_cli("time", "--from", copied, status=5)
     assert "SHA-256 differs" in refused.stderr
 
 
@@ -245,7 +239,6 @@ def test_two_targets_are_compared_in_interleaved_processes(toy: Path) -> None:
     other.write_text(TARGET.replace("SECONDS", "3e-4"), encoding="utf-8")
     sides = ("--compare", "toy.py:quick", "other.py:quick")
     done = run(toy.parent, "time", *sides, *QUICK, "--format", "json")
-    assert done.returncode == 0, done.stderr
     document = validated(done.stdout)
     assert [series["label"] for series in document["series"]] == ["toy:quick", "other:quick"]
     assert document["comparisons"][0]["verdict"] == "regressed"
@@ -256,8 +249,7 @@ def test_a_target_may_read_stdin_and_take_arguments(tmp_path: Path) -> None:
     text = TARGET.replace("SECONDS", "1e-4")
     reads = "import sys\nassert sys.stdin.read() == ''\nassert sys.argv[1:] == ['--rows', 'x.py']"
     file.write_text(f"{reads}\n{text}", encoding="utf-8")
-    done = run(tmp_path, "time", "reads.py:quick", *QUICK, "--", "--rows", "x.py")
-    assert done.returncode == 0, done.stderr
+    run(tmp_path, "time", "reads.py:quick", *QUICK, "--", "--rows", "x.py")
 
 
 def test_what_settles_a_doubt_keeps_the_question(toy: Path) -> None:
@@ -265,9 +257,8 @@ def test_what_settles_a_doubt_keeps_the_question(toy: Path) -> None:
     toy.write_text(f"import sys\nwords = sys.argv[1:]\n{toy.read_text('utf-8')}", encoding="utf-8")
     done = run(
         toy.parent, "time", "toy.py", "--compare", "quick,slow", *QUICK, "--margin", "5%",
-        "--blocks", "5", "--samples", "200", "--out", "kept.json", "--", "--samples", "7",
+        "--blocks", "5", "--samples", "200", "--out", "kept.json", "--", "--samples", "7", status=3,
     )  # fmt: skip
-    assert done.returncode == 3, done.stderr
     said = " ".join(done.stdout.split())
     assert "too few blocks" in said
     found = re.search(r"(profkit time .*? -- --samples 7)", said)
@@ -282,9 +273,11 @@ def test_what_settles_a_doubt_keeps_the_question(toy: Path) -> None:
     assert f"--samples {40 * blocks} -- " in command
 
 
-def git(folder: Path, *words: str) -> None:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
-    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+def git(folder: Path, *words: str) -> list[str]:
+    """A command of git's, and the lines that it prints."""
+    command = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", *words]
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()
 
 
 def test_this_tree_against_a_commit_of_it(toy: Path) -> None:
@@ -296,26 +289,17 @@ def test_this_tree_against_a_commit_of_it(toy: Path) -> None:
     done = run(
         folder, "time", "toy.py:quick", "--against", "HEAD", *QUICK, "--fail-on", "regression"
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     assert re.search(r"[0-9a-f]{9}:quick → this tree:quick", done.stdout)
     assert "IMPROVED" in done.stdout
-    listed = subprocess.run(
-        ["git", "worktree", "list"], cwd=folder, capture_output=True, text=True, check=True
-    )
-    assert len(listed.stdout.splitlines()) == 1
+    assert len(git(folder, "worktree", "list")) == 1
     process = subprocess.Popen(["true"])
     process.wait()
     abandoned = Path(tempfile.gettempdir()) / f"profkit-worktree-{process.pid}-x" / "repo"
     git(folder, "worktree", "add", "--detach", str(abandoned))
-    wrong = run(folder, "time", "toy.py:quick", "--against", "v99", *QUICK)
-    again = run(folder, "time", "toy.py:quick", "--against", "HEAD", *QUICK)
-    assert again.returncode == 0, again.stderr
+    wrong = run(folder, "time", "toy.py:quick", "--against", "v99", *QUICK, status=2)
+    run(folder, "time", "toy.py:quick", "--against", "HEAD", *QUICK)
     assert not abandoned.exists()
-    left = subprocess.run(
-        ["git", "worktree", "list"], cwd=folder, capture_output=True, text=True, check=True
-    )
-    assert len(left.stdout.splitlines()) == 1
-    assert wrong.returncode == 2
+    assert len(git(folder, "worktree", "list")) == 1
     assert "'v99' names no commit" in wrong.stderr
 
 
@@ -337,7 +321,6 @@ def test_the_commit_s_side_runs_the_commit_s_packages_and_files(tmp_path: Path) 
         repo / "sub", "time", "t.py:quick", "--against", "HEAD", *QUICK, "--format", "json",
         environment={"PYTHONPATH": path},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     (comparison,) = json.loads(done.stdout)["comparisons"]
     assert comparison["verdict"] == "improved"
     assert comparison["speedup"] > 1.2
@@ -353,29 +336,23 @@ def test_a_commit_s_side_that_runs_the_working_tree_s_code_is_refused(tmp_path: 
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-qm", "one")
-    done = run(tmp_path, "time", "t.py:quick", "--against", "HEAD", *QUICK)
-    assert done.returncode == 4, done.stdout
+    done = run(tmp_path, "time", "t.py:quick", "--against", "HEAD", *QUICK, status=4)
     assert "the commit's side imported waiting from the working tree" in done.stderr
 
 
-def test_an_empty_file_holds_no_samples_whatever_the_unit(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_an_empty_file_holds_no_samples_whatever_the_unit(tmp_path: Path, profkit_cli: Cli) -> None:
     file = tmp_path / "empty.json"
     file.write_text("\n", encoding="utf-8")
-    refused = profkit_cli("time", "--from", file)
-    assert refused.exit_code == 5
+    refused = profkit_cli("time", "--from", file, status=5)
     assert refused.stderr.startswith(f"profkit: {file}: ")
 
 
 def test_a_bare_list_needs_its_unit(tmp_path: Path) -> None:
     file = tmp_path / "list.json"
     file.write_text(json.dumps([60.4, 61.4, 60.2, 60.9, 61.0, 60.7] * 20), encoding="utf-8")
-    unknown = run(tmp_path, "time", "--from", file)
-    assert unknown.returncode == 2
+    unknown = run(tmp_path, "time", "--from", file, status=2)
     assert "; add --unit" in unknown.stderr
     done = run(tmp_path, "time", "--from", file, "--unit", "us", "--format", "json")
-    assert done.returncode == 0, done.stderr
     assert validated(done.stdout)["series"][0]["statistics"]["median"] == pytest.approx(60.8e-6)
     lines = tmp_path / "lines.txt"
     lines.write_text("1.5\n1.6\n1.7\n", encoding="utf-8")
@@ -388,8 +365,7 @@ def test_a_bare_list_needs_its_unit(tmp_path: Path) -> None:
 def test_files_that_hold_no_latencies(tmp_path: Path, text: str) -> None:
     file = tmp_path / "bad.json"
     file.write_text(text, encoding="utf-8")
-    done = run(tmp_path, "time", "--from", file, "--unit", "ms")
-    assert done.returncode == 5, done.stdout
+    done = run(tmp_path, "time", "--from", file, "--unit", "ms", status=5)
     assert done.stderr.startswith("profkit: ")
     assert len(done.stderr.splitlines()) == 1
 
@@ -412,13 +388,11 @@ def saved(folder: Path, name: str, factor: float, **more: Any) -> Path:
 
 def test_two_saved_runs_allow_no_verdict_without_a_floor(tmp_path: Path) -> None:
     a, b = saved(tmp_path, "a.json", 1.0), saved(tmp_path, "b.json", 0.9)
-    done = run(tmp_path, "compare", a, b)
-    assert done.returncode == 3
+    done = run(tmp_path, "compare", a, b, status=3)
     assert "1.111x faster" in done.stdout
     assert "INCONCLUSIVE" in done.stdout
     assert "profkit calibrate" in done.stdout
     known = run(tmp_path, "compare", a, b, "--floor", "1%", "--format", "json")
-    assert known.returncode == 0, known.stderr
     (pair,) = validated(known.stdout)["pairs"]
     assert pair["verdict"] == "improved"
     assert pair["margin"]["value"] == pytest.approx(0.01)
@@ -429,8 +403,7 @@ def test_two_saved_runs_allow_no_verdict_without_a_floor(tmp_path: Path) -> None
 def test_runs_measured_differently_are_incomparable(tmp_path: Path) -> None:
     a = saved(tmp_path, "a.json", 1.0)
     b = saved(tmp_path, "b.json", 0.9, cache="warm")
-    done = run(tmp_path, "compare", a, b, "--floor", "1%")
-    assert done.returncode == 3
+    done = run(tmp_path, "compare", a, b, "--floor", "1%", status=3)
     assert "cache: cold vs warm" in done.stdout
     assert "INCOMPARABLE" in done.stdout
 
@@ -502,27 +475,22 @@ def _no_floors_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     ids=["one after the other", "always in one order", "two at the end", "one pair the other way"],
 )
 def test_blocks_that_were_not_interleaved_get_no_verdict(
-    tmp_path: Path,
-    profkit_cli: Callable[..., Result],
-    first: Sequence[int],
-    second: Sequence[int],
-    in_turns: bool,
+    tmp_path: Path, profkit_cli: Cli, first: Sequence[int], second: Sequence[int], in_turns: bool
 ) -> None:
     file = written(tmp_path, [steady("a", first, 1e-4), steady("b", second, 1.03e-4)])
-    done = profkit_cli("time", "--from", file, "--compare", "a,b")
-    assert done.exit_code == 3, done.stderr
+    done = profkit_cli("time", "--from", file, "--compare", "a,b", status=3)
     assert "INCONCLUSIVE" in done.stdout
     assert "detectable" not in done.stdout
     assert ("8 interleaved blocks" in done.stdout) is in_turns
     told = validated(
-        profkit_cli("time", "--from", file, "--compare", "a,b", "--format", "json").stdout
+        profkit_cli("time", "--from", file, "--compare", "a,b", "--format", "json", status=3).stdout
     )
     assert told["comparisons"][0]["reason"] == "measured one after the other"
     assert told["comparisons"][0]["blocks_needed"] is None
 
 
 def test_interleaving_counts_among_all_series_and_blocks_in_any_order(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
+    tmp_path: Path, profkit_cli: Cli
 ) -> None:
     turns = {"a": (0, 5, 6, 11, 12, 17, 18, 23), "b": (1, 4, 7, 10, 13, 16, 19, 22)}
     turns["c"] = (2, 3, 8, 9, 14, 15, 20, 21)
@@ -531,7 +499,6 @@ def test_interleaving_counts_among_all_series_and_blocks_in_any_order(
     rows[1]["blocks"].reverse()
     file = written(tmp_path, rows)
     done = profkit_cli("time", "--from", file, "--compare", "a,b,c", "--format", "json")
-    assert done.exit_code == 0, done.stderr
     told = validated(done.stdout)
     assert [one["verdict"] for one in told["comparisons"]] == ["regressed", "improved"]
     assert [block["turn"] for block in told["series"][1]["blocks"]] == list(turns["b"])
@@ -555,7 +522,7 @@ def on_a_grid(label: str, turns: Sequence[int], median: float, tick: float) -> d
     ("timer", "settle"), [("events", "--timer cupti"), ("graph", "--timer cupti"), ("cupti", None)]
 )
 def test_a_timer_too_coarse_for_the_change_is_said_with_the_remedy(
-    tmp_path: Path, profkit_cli: Callable[..., Result], timer: str, settle: str | None
+    tmp_path: Path, profkit_cli: Cli, timer: str, settle: str | None
 ) -> None:
     """2% of 60 µs, read in ticks of 1.024 µs: one tick or two, whatever is true."""
     rows = [
@@ -563,11 +530,10 @@ def test_a_timer_too_coarse_for_the_change_is_said_with_the_remedy(
         for name, time in (("a", 60.42e-6), ("b", 61.63e-6))
     ]
     file = written(tmp_path, rows)
-    done = profkit_cli("time", "--from", file, "--compare", "a,b")
-    assert done.exit_code == 3, done.stderr
+    done = profkit_cli("time", "--from", file, "--compare", "a,b", status=3)
     assert ("--timer cupti" in done.stdout) is (settle is not None)
     document = validated(
-        profkit_cli("time", "--from", file, "--compare", "a,b", "--format", "json").stdout
+        profkit_cli("time", "--from", file, "--compare", "a,b", "--format", "json", status=3).stdout
     )
     (comparison,) = document["comparisons"]
     assert comparison["verdict"] == "inconclusive"
@@ -578,9 +544,7 @@ def test_a_timer_too_coarse_for_the_change_is_said_with_the_remedy(
 
 
 @pytest.mark.parametrize("kept", [0.05, 0.02])
-def test_the_floor_counts_for_a_file_too(
-    tmp_path: Path, profkit_cli: Callable[..., Result], kept: float
-) -> None:
+def test_the_floor_counts_for_a_file_too(tmp_path: Path, profkit_cli: Cli, kept: float) -> None:
     gpu = json.loads(saved(tmp_path, "gpu.json", 1.0).read_text("utf-8"))["series"][0]["gpu"]
     rows = [
         steady(name, IN_TURNS[name], time, gpu=gpu) for name, time in (("a", 1e-4), ("b", 1.03e-4))
@@ -597,24 +561,18 @@ def test_the_floor_counts_for_a_file_too(
 
 
 @pytest.mark.parametrize("names", ["a", "a,", "a,a", "a,b,a", "a,z", ","])
-def test_a_file_is_asked_for_two_series(
-    tmp_path: Path, profkit_cli: Callable[..., Result], names: str
-) -> None:
+def test_a_file_is_asked_for_two_series(tmp_path: Path, profkit_cli: Cli, names: str) -> None:
     file = written(tmp_path, [steady(name, IN_TURNS[name], 1e-4) for name in "ab"])
-    done = profkit_cli("time", "--from", file, "--compare", names)
-    assert done.exit_code == 2
+    done = profkit_cli("time", "--from", file, "--compare", names, status=2)
     assert done.stderr.endswith((" has a, b\n", "; use a, b\n"))
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_fewest_samples_of_both_sides_are_reported(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_the_fewest_samples_of_both_sides_are_reported(tmp_path: Path, profkit_cli: Cli) -> None:
     rows = [steady(name, IN_TURNS[name], 1e-4) for name in "ab"]
     for block in rows[0]["blocks"]:
         del block["samples"][12:]
-    done = profkit_cli("time", "--from", written(tmp_path, rows), "--compare", "a,b")
-    assert done.exit_code == 3
+    done = profkit_cli("time", "--from", written(tmp_path, rows), "--compare", "a,b", status=3)
     assert "too few samples in a block; margin 1.0%, 8 blocks of 12;" in done.stdout
 
 
@@ -641,28 +599,22 @@ def test_the_fewest_samples_of_both_sides_are_reported(
     ],
 )  # fmt: skip
 def test_a_file_with_what_can_not_be_is_refused(
-    tmp_path: Path, profkit_cli: Callable[..., Result], rows: list[dict[str, Any]], words: str
+    tmp_path: Path, profkit_cli: Cli, rows: list[dict[str, Any]], words: str
 ) -> None:
-    done = profkit_cli("time", "--from", written(tmp_path, rows))
-    assert done.exit_code == 5, done.stdout
+    done = profkit_cli("time", "--from", written(tmp_path, rows), status=5)
     assert words in done.stderr
     assert done.stderr.startswith("profkit: ")
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_lists_nested_too_deep_are_refused(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_lists_nested_too_deep_are_refused(tmp_path: Path, profkit_cli: Cli) -> None:
     for text in ("[" * 100_000, "[" * 60 + "]" * 60):
         (tmp_path / "deep.json").write_text(text, encoding="utf-8")
-        done = profkit_cli("time", "--from", tmp_path / "deep.json", "--unit", "us")
-        assert done.exit_code == 5
+        done = profkit_cli("time", "--from", tmp_path / "deep.json", "--unit", "us", status=5)
         assert "nested too deep" in done.stderr
 
 
-def test_two_gpus_and_a_few_samples_allow_no_verdict(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_two_gpus_and_a_few_samples_allow_no_verdict(tmp_path: Path, profkit_cli: Cli) -> None:
     a = saved(tmp_path, "a.json", 1.0, ready={"group": 1})
     gpu = json.loads(a.read_text("utf-8"))["series"][0]["gpu"]
     for more, words in (
@@ -670,22 +622,18 @@ def test_two_gpus_and_a_few_samples_allow_no_verdict(
         ({"ready": {"group": 8}}, "calls per sample: 1 vs 8"),
     ):
         b = saved(tmp_path, "b.json", 0.9, **more)
-        done = profkit_cli("compare", a, b, "--floor", "1%")
-        assert done.exit_code == 3
+        done = profkit_cli("compare", a, b, "--floor", "1%", status=3)
         assert f"measured differently: {words}" in done.stdout
         assert "INCOMPARABLE" in done.stdout
     few = [{"turn": 0, "samples": [4e-5 + 1e-8 * at for at in range(6)]}]
     b = saved(tmp_path, "b.json", 0.9, blocks=few)
-    done = profkit_cli("compare", a, b, "--floor", "1%")
-    assert done.exit_code == 3
+    done = profkit_cli("compare", a, b, "--floor", "1%", status=3)
     assert "6 samples on a side: too few for a verdict" in done.stdout
-    told = profkit_cli("compare", a, b, "--floor", "1%", "--format", "json")
+    told = profkit_cli("compare", a, b, "--floor", "1%", "--format", "json", status=3)
     assert validated(told.stdout)["pairs"][0]["verdict"] == "inconclusive"
 
 
-def test_other_versions_are_noted_and_no_obstacle(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_other_versions_are_noted_and_no_obstacle(tmp_path: Path, profkit_cli: Cli) -> None:
     files = []
     for name, torch, driver, factor in (("a", "2.10", "570", 1.0), ("b", "2.11", "580", 0.9)):
         file = saved(tmp_path, f"{name}.json", factor)
@@ -695,7 +643,6 @@ def test_other_versions_are_noted_and_no_obstacle(
         file.write_text(json.dumps(told), encoding="utf-8")
         files.append(file)
     done = profkit_cli("compare", *files, "--floor", "1%")
-    assert done.exit_code == 0, done.stderr
     assert "measured with other versions: driver: 570 vs 580" in done.stdout
     assert "measured with other versions: torch: 2.10 vs 2.11" in done.stdout
     told = profkit_cli("compare", *files, "--floor", "1%", "--format", "json").stdout
@@ -705,24 +652,21 @@ def test_other_versions_are_noted_and_no_obstacle(
     ]
 
 
-def test_variants_of_one_file_only_are_named(
-    tmp_path: Path, profkit_cli: Callable[..., Result]
-) -> None:
+def test_variants_of_one_file_only_are_named(tmp_path: Path, profkit_cli: Cli) -> None:
     a = written(tmp_path, [steady(name, IN_TURNS[name], 1e-4) for name in "ab"], "a.json")
     c = written(tmp_path, [steady("a", range(8), 1e-4), steady("c", range(8, 16), 1e-4)], "c.json")
     done = profkit_cli("compare", a, c, "--floor", "1%")
-    assert done.exit_code == 0, done.stderr
     assert "only in a.json: b\n" in done.stdout
     assert "only in c.json: c\n" in done.stdout
-    assert "only in a.json: b  \n" in profkit_cli("compare", a, c, "--format", "markdown").stdout
-    told = validated(profkit_cli("compare", a, c, "--format", "json").stdout)
+    page = profkit_cli("compare", a, c, "--format", "markdown", status=3).stdout
+    assert "only in a.json: b  \n" in page
+    told = validated(profkit_cli("compare", a, c, "--format", "json", status=3).stdout)
     assert told["only"] == [["b"], ["c"]]
     assert len(told["pairs"]) == 1
-    named = profkit_cli("compare", a, c, "--variant", "a", "--format", "json")
+    named = profkit_cli("compare", a, c, "--variant", "a", "--format", "json", status=3)
     assert validated(named.stdout)["only"] == [[], []]
     for name in "bcz":
-        wrong = profkit_cli("compare", a, c, "--variant", "a", "--variant", name)
-        assert wrong.exit_code == 2
+        wrong = profkit_cli("compare", a, c, "--variant", "a", "--variant", name, status=2)
         where = "neither file" if name == "z" else "one file only"
         assert f"--variant '{name}' is in {where}" in wrong.stderr
         assert "a.json has a, b" in wrong.stderr
@@ -732,8 +676,7 @@ def test_variants_of_one_file_only_are_named(
 def test_a_gpu_throttled_throughout_is_no_measurement(tmp_path: Path) -> None:
     file = throttled(tmp_path, "hardware thermal slowdown")
     for arguments in ((), ("--compare", "a,b")):
-        done = run(tmp_path, "time", "--from", file, *arguments)
-        assert done.returncode == 4
+        done = run(tmp_path, "time", "--from", file, *arguments, status=4)
         assert "hardware thermal slowdown" in done.stderr
         assert "8 of 8 blocks: hardware thermal slowdown" in " ".join(done.stdout.split())
     assert "INVALID" in done.stdout
@@ -745,12 +688,12 @@ ONE_AFTER_THE_OTHER = {"a": range(8), "b": range(8, 16)}
 
 def test_a_moved_clock_is_invalid(tmp_path: Path) -> None:
     moved = throttled(tmp_path, "", (1.98e9, 1.9e9), turns=ONE_AFTER_THE_OTHER)
-    invalid = run(tmp_path, "time", "--from", moved, "--compare", "a,b", "--fail-on", "regression")
-    assert invalid.returncode == 4
+    invalid = run(
+        tmp_path, "time", "--from", moved, "--compare", "a,b", "--fail-on", "regression", status=4
+    )
     assert "the SM clock was 1980 MHz for a and 1900 MHz for b" in invalid.stderr
     noisy = throttled(tmp_path, "", (1.98e9, 1.9e9), first=1.94e9, turns=ONE_AFTER_THE_OTHER)
-    done = run(tmp_path, "time", "--from", noisy, "--compare", "a,b", "--fail-on", "regression")
-    assert done.returncode == 0, done.stderr
+    run(tmp_path, "time", "--from", noisy, "--compare", "a,b", "--fail-on", "regression")
 
 
 @pytest.mark.parametrize("reason", ["software power cap", ""])
@@ -758,13 +701,11 @@ def test_a_clock_that_the_sides_own_power_leaves_is_said(tmp_path: Path, reason:
     """All else fell on both alike, since they took turns."""
     same = throttled(tmp_path, reason)
     done = run(tmp_path, "time", "--from", same, "--compare", "a,b")
-    assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.split())
     assert ("8 of 8 blocks: software power cap" in words) == bool(reason)
     assert "in SM cycles" not in words
     apart = throttled(tmp_path, reason, (1.8e9, 1.44e9))
     done = run(tmp_path, "time", "--from", apart, "--compare", "a,b", "--fail-on", "regression")
-    assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.split())
     assert "a 1800 MHz, b 1440 MHz; in SM cycles 1.25x" in words
     told = run(tmp_path, "time", "--from", apart, "--compare", "a,b", "--format", "json")
@@ -774,7 +715,6 @@ def test_a_clock_that_the_sides_own_power_leaves_is_said(tmp_path: Path, reason:
 def test_the_clock_is_what_the_sms_counted_not_the_nvml_reading(tmp_path: Path) -> None:
     file = throttled(tmp_path, "", (1.98e9, 1.98e9), counted=(1.5e9, 1.502e9))
     done = run(tmp_path, "time", "--from", file, "--compare", "a,b", "--format", "json")
-    assert done.returncode == 0, done.stderr
     told = validated(done.stdout)
     assert {block["sm_clock"] for block in told["series"][0]["blocks"]} == {1.5e9}
     assert told["comparisons"][0]["clocks"] is None
@@ -782,10 +722,9 @@ def test_the_clock_is_what_the_sms_counted_not_the_nvml_reading(tmp_path: Path) 
     assert "1500 MHz" in shown.stdout
     told_alike = (1.98e9, 1.98e9)
     apart = throttled(tmp_path, "", told_alike, counted=(1.5e9, 1.6e9), turns=ONE_AFTER_THE_OTHER)
-    assert run(tmp_path, "time", "--from", apart, "--compare", "a,b").returncode == 4
+    run(tmp_path, "time", "--from", apart, "--compare", "a,b", status=4)
     mixed = throttled(tmp_path, "", told_alike, counted=(1.5e9, None), turns=ONE_AFTER_THE_OTHER)
-    done = run(tmp_path, "time", "--from", mixed, "--compare", "a,b")
-    assert done.returncode == 3  # for want of turns; nothing tells the clocks apart
+    done = run(tmp_path, "time", "--from", mixed, "--compare", "a,b", status=3)
     assert "INVALID" not in done.stdout
 
 
@@ -801,17 +740,14 @@ def test_an_inconclusive_names_the_command_that_settles_it(tmp_path: Path) -> No
         series.append({"label": label, "timer": "events", "cache": "cold", "blocks": blocks})
     file = tmp_path / "open.json"
     file.write_text(json.dumps({"schema": "profkit.time/1", "series": series}), encoding="utf-8")
-    done = run(tmp_path, "time", "--from", file, "--compare", "a,b", "--format", "json")
-    assert done.returncode == 3
+    done = run(tmp_path, "time", "--from", file, "--compare", "a,b", "--format", "json", status=3)
     (comparison,) = validated(done.stdout)["comparisons"]
     assert comparison["verdict"] == "inconclusive"
-    gated = run(tmp_path, "time", "--from", file, "--compare", "a,b", "--fail-on", "regression")
-    assert gated.returncode == 0
-    both = run(
+    run(tmp_path, "time", "--from", file, "--compare", "a,b", "--fail-on", "regression")
+    run(
         tmp_path, "time", "--from", file, "--compare", "a,b",
-        "--fail-on", "regression,inconclusive",
+        "--fail-on", "regression,inconclusive", status=1,
     )  # fmt: skip
-    assert both.returncode == 1
 
 
 def test_calibration_is_kept_and_used(toy: Path) -> None:
@@ -819,7 +755,6 @@ def test_calibration_is_kept_and_used(toy: Path) -> None:
         toy.parent, "calibrate", f"{toy}:quick", "--device", "cpu", "--comparisons", "10",
         "--processes", "1", "--format", "json",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     document = validated(done.stdout)
     assert document["kept"]
     floor = json.loads(next((toy.parent / "state").rglob("*.json")).read_text("utf-8"))
@@ -844,10 +779,9 @@ def test_calibration_is_kept_and_used(toy: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_published_latencies(
-    profkit_cli: Callable[..., Result], name: str, median: str | None, words: tuple[str, ...]
+    profkit_cli: Cli, name: str, median: str | None, words: tuple[str, ...]
 ) -> None:
     done = profkit_cli("time", "--from", L4 / f"{name}.json")
-    assert done.exit_code == 0, done.stderr
     said = " ".join(done.stdout.split())
     assert "not independent" in said
     assert "equals that of its samples" in said
@@ -857,7 +791,7 @@ def test_what_is_wrong_with_published_latencies(
 
 
 @needs_l4
-def test_published_medians_are_reproduced(profkit_cli: Callable[..., Result]) -> None:
+def test_published_medians_are_reproduced(profkit_cli: Cli) -> None:
     for file in sorted(L4.glob("*.json")):
         published = json.loads(file.read_text("utf-8"))["statistics"]["median_ms"]
         (series,) = json.loads(profkit_cli("time", "--from", file, "--format", "json").stdout)[

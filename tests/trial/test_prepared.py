@@ -14,6 +14,7 @@ from profkit.trial.prepared import Plan, Prepared
 from profkit.trial.run import Extent, Result, hooked_environment, run_program
 from profkit.trial.switch import all_switches
 from profkit.trial.trial import Subject, try_program
+from profkit.trial.trial_file import TrialFile
 from tests.trial.imitated_torch import write_torch
 
 PROGRAM = """
@@ -198,14 +199,19 @@ for step in range(300):
 """
 
 
+def tried(program: str) -> TrialFile:
+    """The switch set-to-none tried on a program in the current folder."""
+    Path("train.py").write_text(program)
+    subject = Subject((sys.executable, "train.py"), dict(os.environ))
+    chosen = [switch for switch in all_switches() if switch.name == "set-to-none"]
+    return try_program(subject, chosen, 600.0, lambda *_: None)
+
+
 def test_what_is_proven_is_confirmed_by_processes_from_their_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.py").write_text(PAUSING)
-    subject = Subject((sys.executable, "train.py"), dict(os.environ))
-    chosen = [switch for switch in all_switches() if switch.name == "set-to-none"]
-    trial = try_program(subject, chosen, 600.0, lambda *_: None)
+    trial = tried(PAUSING)
     assert trial.best == ("set-to-none",)
     assert trial.runs > 4
     started = (tmp_path / "starts").read_text().count("\n")
@@ -217,10 +223,7 @@ def test_a_program_that_hooks_change_proves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.py").write_text(f"{PAUSING}import os\nprint('PROFKIT_TRIAL' in os.environ)")
-    subject = Subject((sys.executable, "train.py"), dict(os.environ))
-    chosen = [switch for switch in all_switches() if switch.name == "set-to-none"]
-    trial = try_program(subject, chosen, 600.0, lambda *_: None)
+    trial = tried(f"{PAUSING}import os\nprint('PROFKIT_TRIAL' in os.environ)")
     assert trial.best == ()
     assert trial.rows[0].status == "unverified"
     assert "without them, the output of the whole program lacks: True" in trial.rows[0].reason

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from profkit.commands.cli import app
+from tests.conftest import Cli
 
 REPORT = Path(__file__).parent.parent.parent / "reports/h200/pairs/tail_effect/before.ncu-repz"
 GAIN = {"speedup": 3.91, "low": 3.9, "high": 3.92, "verdict": "improved"}
@@ -45,15 +44,12 @@ def tried(tmp_path: Path) -> Path:
     return file
 
 
-def checklist(*words: str) -> str:
-    done = CliRunner().invoke(app, ["checklist", str(REPORT), *words])
-    assert done.exit_code == 0, done.output
-    return done.stdout
+def test_a_proven_cause_stands_before_every_estimate(profkit_cli: Cli, tried: Path) -> None:
+    def checklist(*words: object) -> str:
+        return profkit_cli("checklist", REPORT, *words).stdout
 
-
-def test_a_proven_cause_stands_before_every_estimate(tried: Path) -> None:
     estimated = json.loads(checklist("--format", "json"))["checklist"]
-    items = json.loads(checklist("--format", "json", "--tried", str(tried)))["checklist"]
+    items = json.loads(checklist("--format", "json", "--tried", tried))["checklist"]
     assert estimated[0]["category"] == "tail_effect"
     assert items[0]["category"] == "occupancy_registers"
     assert items[0]["tried"] == {
@@ -61,20 +57,18 @@ def test_a_proven_cause_stands_before_every_estimate(tried: Path) -> None:
         "high": 3.92, "reason": "", "keep": ["x"],
     }  # fmt: skip
     assert items[0]["estimated_speedup"] in {item["estimated_speedup"] for item in estimated}
-    assert "proven 3.91x [3.90, 3.92] with blocks-per-sm-4" in checklist("--tried", str(tried))
+    assert "proven 3.91x [3.90, 3.92] with blocks-per-sm-4" in checklist("--tried", tried)
 
 
-def test_a_timeline_takes_no_trial_of_kernels(tried: Path) -> None:
+def test_a_timeline_takes_no_trial_of_kernels(profkit_cli: Cli, tried: Path) -> None:
     timeline = REPORT.parents[2] / "sdpa_s512_flash.sqlite"
-    done = CliRunner().invoke(app, ["checklist", str(timeline), "--tried", str(tried)])
-    assert done.exit_code == 5
+    done = profkit_cli("checklist", timeline, "--tried", tried, status=5)
     assert "expected profkit.try/1; try again: profkit try -o FILE -- PROGRAM" in done.output
 
 
-def test_the_page_leads_with_what_is_proven(tried: Path, tmp_path: Path) -> None:
+def test_the_page_leads_with_what_is_proven(profkit_cli: Cli, tried: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    words = ["report", str(REPORT), "--tried", str(tried), "-o", str(page)]
-    assert CliRunner().invoke(app, words).exit_code == 0
+    profkit_cli("report", REPORT, "--tried", tried, "-o", page)
     text = page.read_text()
     lead, _, rest = text.partition('<p class="lead-estimate">')[2].partition("</p>")
     assert lead == "proven 3.91x [3.90, 3.92] with blocks-per-sm-4"
@@ -82,12 +76,11 @@ def test_the_page_leads_with_what_is_proven(tried: Path, tmp_path: Path) -> None
     assert rest.count("proven 3.91x [3.90, 3.92] with blocks-per-sm-4") == 2
 
 
-def test_the_trial_of_another_variant_is_left_out(tmp_path: Path) -> None:
+def test_the_trial_of_another_variant_is_left_out(profkit_cli: Cli, tmp_path: Path) -> None:
     run = next((REPORT.parents[2] / "sdpa_s512").iterdir())
     (report,) = run.glob("*.ncu-repz")
     target = {**TRIAL["target"], "variants": ["before", "custom"]}  # type: ignore[dict-item]
     file = tmp_path / "other.json"
     file.write_text(json.dumps({**TRIAL, "target": {**target, "name": "sdpa_s512"}}))
-    done = CliRunner().invoke(app, ["checklist", str(report), "--tried", str(file)])
-    assert done.exit_code == 2
+    done = profkit_cli("checklist", report, "--tried", file, status=2)
     assert "a trial of before, not of custom" in done.output

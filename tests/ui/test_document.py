@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +27,7 @@ from profkit.ui.document import (
 from profkit.ui.html import document_html
 from profkit.ui.markdown import document_markdown
 from profkit.ui.terminal import document_terminal
+from tests.html_page import HtmlPage
 
 ODD = st.text(alphabet=st.sampled_from("ab <>&|`*_[]()\\{}$%#~^\"'µ×−\n\x1b"), max_size=30)
 
@@ -48,16 +47,9 @@ def test_text_of_others_has_no_marks(text: str) -> None:
     assert code.style is Style.code
 
 
-class Text(HTMLParser):
+def tags(page: str) -> list[str]:
     """The tags of a page below its style, but for breaks: text may have lines."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.feed(page[page.index("<body>") :])
-
-    def handle_starttag(self, tag: str, _: list[tuple[str, str | None]]) -> None:
-        self.tags += [] if tag == "br" else [tag]
+    return [name for name in HtmlPage(page[page.index("<body>") :]).names if name != "br"]
 
 
 @given(ODD)
@@ -67,7 +59,7 @@ def test_no_text_changes_the_structure(text: str) -> None:
         return Document("t", (Heading("t", 1), Paragraph(words), bullets(("a",)), table))
 
     plain = page("z")
-    assert Text(document_html(page(text))).tags == Text(document_html(plain)).tags
+    assert tags(document_html(page(text))) == tags(document_html(plain))
     markdown = document_markdown(page(text), "d").splitlines()
     assert len([line for line in markdown if line.startswith("| ")]) == 2
 
