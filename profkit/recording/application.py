@@ -68,6 +68,7 @@ TRACE = "cuda,nvtx,cublas,cudnn"
 _PLAIN_TRACE = "cuda,nvtx"
 # Of the budget, chosen: two timelines and ncu have to fit
 _TIMELINE_SHARE = 0.35
+_RUNNING_SHARE = 0.8  # of --timeout, chosen: in the rest nsys writes what it has recorded
 _RECORDING = ("nsys", "nsys by node")
 """The stages in which the program runs for a timeline."""
 _ANALYSIS = 15.0  # s of the budget, chosen: reading, judging and writing take about 10
@@ -326,25 +327,25 @@ class _Application(Profiling):
     def _recorded(self, name: str, graphs: str) -> Events:
         """The events of a run of the program; raises EnvironmentProblem, TargetFailed, BadInput."""
         database = self.folder / name
-        duration = self.plan.budget and self.plan.budget * _TIMELINE_SHARE
+        limits = (self.plan.budget, _TIMELINE_SHARE), (self.plan.timeout, _RUNNING_SHARE)
+        duration = min((int(limit * share) for limit, share in limits if limit), default=0)
         options = nsys.NsysOptions(TRACE, graphs, duration=duration, primary=True)
         with self.stage(_RECORDING[graphs == "node"]), self._named(name == NODES) as environment:
             try:
                 try:
                     self.export_timeline(database, options, environment)
-                except nsys.ProgramFailed:
-                    raise
-                except nsys.NoTimeline:  # not every installation can trace libraries
+                except nsys.Refused:  # not every installation can trace libraries
                     options = structs.replace(options, trace=_PLAIN_TRACE)
                     self.export_timeline(database, options, environment)
             except nsys.ProgramFailed as error:
-                self._keep_the_beginning(database)
-                remedy = "run it without profkit first"
-                if self.plan.modules:
-                    remedy += ", then with --no-modules"
-                raise TargetFailed(
-                    f"the program ended with status {error.status}: {error.last}", remedy
-                ) from None
+                status = f"the program ended with status {error.finished.status}"
+                if not 0 < duration <= error.finished.seconds:
+                    self._keep_the_beginning(database)
+                    remedy = "run it without profkit first"
+                    if self.plan.modules:
+                        remedy += ", then with --no-modules"
+                    raise TargetFailed(f"{status}: {error.last}", remedy) from None
+                self.warn_of(f"{status} when its time was over", error.last)
         with self.stage("timeline"):
             return read(database)
 

@@ -521,6 +521,37 @@ def test_of_a_program_that_fails_the_timeline_stays(bench: Bench) -> None:
     assert verify(run).unfinished is UNSET
 
 
+WAITS = """[ -z "$PROFKIT_MODULE_CALLS" ] || {
+    trap 'echo saved; exit 3' TERM
+    sleep 600 & wait
+}"""
+"""A program that takes long under nsys, and says so when it is ended."""
+
+
+@pytest.mark.parametrize(
+    ("nsys", "app", "told"),
+    [("", WAITS, "ended with status 3 when its time was over: saved"), ("lingers", "true", "")],
+)
+def test_what_nsys_recorded_until_its_time_was_over_is_used(
+    bench: Bench, nsys: str, app: str, told: str
+) -> None:
+    planned(bench, program(bench.folder), nsys=nsys)
+    done = bench.profile("--app", "--timeout", "2.5", "--", bench.app(app))
+    assert done.returncode == 0, done.stderr
+    assert told in done.stdout
+    (words,) = nsys_words(bench)
+    assert {"--trace=cuda,nvtx,cublas,cudnn", "--duration=2"} <= {*words}
+    assert picks(bench).picks
+
+
+def test_nsys_that_runs_out_of_time_is_not_run_again(bench: Bench) -> None:
+    planned(bench, program(bench.folder), nap=60)
+    done = bench.profile("--app", "--timeout", "1", "--", bench.app("true"))
+    assert done.returncode == 4
+    assert "nsys was ended after 1 s; raise --timeout" in done.stderr
+    assert len(nsys_words(bench)) == 1
+
+
 def resumed(bench: Bench, run: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "profkit", "profile", "--resume", str(run)],
