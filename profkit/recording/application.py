@@ -7,11 +7,11 @@ import math
 import shlex
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -158,10 +158,11 @@ class _Application(Profiling):
             with _used(self._timed, program) as timed:
                 if self._is_run and self._unprofiled is None:
                     self._keep("unprofiled")
-                    self._unprofiled = self._measured(events, timed)
-            with ThreadPoolExecutor(1) as beside:
-                early = beside.submit(self._of_timeline, events, nodes)
-                report, failure = self._profiled(program, picks)
+                    self._unprofiled = self._measured(events, program, timed)
+            with ThreadPoolExecutor(1) as pool:
+                beside = cache(partial(pool.submit, self._of_timeline, events, nodes))
+                report, failure = self._profiled(program, picks, beside)
+                early = beside()
             self._write_picks()
             with self.stage("answer"):
                 program_run = structs.replace(early.result(), picks=self._entries, report=report)
@@ -377,14 +378,14 @@ class _Application(Profiling):
         """Seconds that the program took under nsys."""
         return sum(stage.seconds for stage in self.stages if stage.name == _RECORDING[0])
 
-    def _measured(self, events: Events, early: EarlyProgram | None) -> UnprofiledStep | None:
+    def _measured(
+        self, events: Events, program: _Program, early: EarlyProgram | None
+    ) -> UnprofiledStep | None:
         """A step's time without a profiler; None where it can't be had, or says nothing about the
         host, which is hidden behind the GPU."""
-        steps = steady_steps(events, self.plan.step)
-        if not steps or not _host_matters(events, steps):
-            return None
+        steps = program.steps if events is program.events else steady_steps(events, self.plan.step)
         limit = min(self._recording_time + WINDOW, self._left() - self._recording_time)
-        if limit < WINDOW:
+        if limit < WINDOW or not steps or not _host_matters(events, steps):
             return None
         first = first_rank(steps)
         measure = partial(unprofiled_step, self.program(), first.median, len(first), early=early)
@@ -398,9 +399,10 @@ class _Application(Profiling):
     # The picked kernels
 
     def _profiled(
-        self, program: _Program, picks: Sequence[Pick]
+        self, program: _Program, picks: Sequence[Pick], beside: Callable[[], object]
     ) -> tuple[Report | None, ProfkitError | None]:
-        """ncu's report of the picks, and why it lacks some; the entries say which."""
+        """ncu's report of the picks, and why it lacks some; the entries say which. What is done
+        `beside` ncu begins when nothing is left to do before ncu: Python does one at a time."""
         if not picks:
             self.warn("no kernel was profiled: the timeline has none")
             return None, None
@@ -425,6 +427,7 @@ class _Application(Profiling):
             if selection is None:
                 break
             asked.update(_of_groups(rest, selection))
+            beside()
             report, failure = self._replayed_early(report, selection, program)
             if failure is not None and not isinstance(failure, NothingProfiled):
                 break

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
@@ -20,7 +21,9 @@ import pytest
 from msgspec import UNSET
 
 import profkit
+from profkit.application.answer import answer
 from profkit.application.picks_file import NODES, PICKS, PicksFile
+from profkit.application.run import application as analyzed_run
 from profkit.application.run import read_run
 from profkit.capture.ncu import NcuOptions
 from profkit.core.errors import TargetFailed
@@ -28,6 +31,7 @@ from profkit.core.typed_file import read_file
 from profkit.recording import application
 from profkit.recording.application import profile_application
 from profkit.recording.application_plan import PLAN, ApplicationPlan
+from profkit.recording.launch_filter import Search
 from profkit.report.framing import check
 from profkit.report.messages import decode
 from profkit.report.messages import prefixed as to_prefixed
@@ -266,6 +270,34 @@ def host_bound(folder: Path, launch_cost: int, ranks: int = 1) -> Path:
                     host.launch(name, 5 * US, grid=grid, block=block)
                 host.synchronize()
     return write_export(recording.events(), folder / "slow.sqlite")
+
+
+def test_the_timeline_is_analyzed_when_nothing_is_left_to_do_before_ncu(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, known = threading.Event(), Search.fitting
+    analyzed_before: list[bool] = []
+
+    def analyzed(*args: Any) -> Any:
+        began.set()
+        return analyzed_run(*args)
+
+    def fitting(*args: Any) -> Any:
+        analyzed_before.append(began.wait(1.0))
+        return known(*args)
+
+    planned(bench, program(bench.folder))
+    for name, value in bench.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(application, "application", analyzed)
+    monkeypatch.setattr(Search, "fitting", fitting)
+    asked = ApplicationPlan(
+        (str(bench.app("true")),), out=bench.runs, plain=True, options=NcuOptions(sections="lean")
+    )
+    outcome = profile_application(asked, lambda *_: None)
+    assert not analyzed_before[0]
+    assert began.is_set()
+    assert outcome.answer == answer(outcome.run)
 
 
 def test_where_the_host_limits_a_step_it_is_timed_without_a_profiler(bench: Bench) -> None:
