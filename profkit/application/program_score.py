@@ -29,6 +29,7 @@ from profkit.score.stories import (
     GroupShare,
     ProgramScore,
 )
+from profkit.timeline.export import RECORD
 from profkit.timeline.reader import read as read_events
 
 LABEL, MEASURED = "label.yaml", "measured.json"
@@ -73,8 +74,7 @@ class _Measured(Struct, frozen=True):
 def programs_in(folders: Sequence[Path]) -> tuple[Path, ...]:
     """The folders of programs below folders, by name."""
     found = {file.parent for folder in folders for file in folder.rglob(LABEL)}
-    timed = (folder for folder in found if any(folder.glob("*.sqlite")))
-    return tuple(sorted(timed, key=lambda folder: folder.name))
+    return tuple(sorted(found, key=lambda folder: folder.name))
 
 
 def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
@@ -82,7 +82,9 @@ def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
     lines = (line.partition(":") for line in read_text(folder / LABEL).splitlines())
     label = {key: value.strip() for key, _, value in lines}
     measured = _measured(folder / MEASURED)
-    timeline = min(folder.glob("*.sqlite"))
+    timeline = min(folder.glob("*.sqlite"), default=None)
+    if timeline is None:
+        raise BadInput(f"{folder}: {LABEL} without a timeline (.sqlite)", RECORD)
     application = read_application(read_events(timeline))
     steps = [process.steps for process in application.processes]
     times = measured.original_ms

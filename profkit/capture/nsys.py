@@ -9,14 +9,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from profkit.capture.process import TimedOut, run
+from profkit.capture.process import Finished, TimedOut, run
 from profkit.capture.tools import Tool
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.text_files import last_line
 
 _ENDED = (128 + 9, 128 + 15)  # exit statuses after SIGKILL and SIGTERM
-
-_REFUSED = "ended with status"
 
 
 class NoTimeline(EnvironmentProblem):
@@ -27,28 +25,31 @@ class NoTimeline(EnvironmentProblem):
         self.reason = reason or message
 
 
-class ProgramFailed(NoTimeline):
-    """The program that nsys `recorded` ended with a `status`; `last` is the last line of output."""
+class Refused(NoTimeline):
+    """nsys did not do what its options ask for."""
 
-    def __init__(self, error: NoTimeline, status: int, last: str, recorded: Path) -> None:
+
+class ProgramFailed(NoTimeline):
+    """The program that nsys `recorded` has `finished` with another status than 0; `last` is the
+    last line of output."""
+
+    def __init__(self, error: NoTimeline, finished: Finished, last: str, recorded: Path) -> None:
         super().__init__(error.message, error.remedy, error.reason)
-        self.status = status
-        self.last = last
-        self.recorded = recorded
+        self.finished, self.last, self.recorded = finished, last, recorded
 
 
 class NsysOptions(Struct, frozen=True):
     """What nsys records: APIs, CUDA graphs by "node" or whole ("graph").
 
     `profiled_region_only` starts and stops with the program's cudaProfilerStart and Stop;
-    `duration` ends the program after so many seconds of recording. With `primary` nsys does not
-    wait for processes that outlive the program, such as a pool of compilers.
+    `duration` ends the program after so many seconds of recording, 0 never. With `primary` nsys
+    does not wait for processes that outlive the program, such as a pool of compilers.
     """
 
     trace: str = "cuda,nvtx"
     graphs: str = "node"
     profiled_region_only: bool = False
-    duration: float | None = None
+    duration: int = 0
     primary: bool = False
 
     @property
@@ -61,7 +62,7 @@ class NsysOptions(Struct, frozen=True):
         if self.primary:
             words.append("--wait=primary")
         if self.duration:
-            words += [f"--duration={max(1, round(self.duration))}", "--kill=sigterm"]
+            words += [f"--duration={self.duration}", "--kill=sigterm"]
         return words
 
 
@@ -76,15 +77,16 @@ def record(
 ) -> Path:
     """Record a program; the path of the `.nsys-rep`.
 
-    Raises NoTimeline with nsys's last line of output when there is no report, and ProgramFailed
-    where the program failed; one that was ended after the duration did not.
+    Raises NoTimeline after the timeout, Refused with nsys's last line of output when there is no
+    report, and ProgramFailed where the program failed; one that was ended after the duration did
+    not, unless it made another status of that.
     """
     words = [tool.path, "profile", "--force-overwrite=true", f"--output={report}"]
     ended = (0, *_ENDED) if options.duration else (0,)
     file = report if report.suffix == ".nsys-rep" else report.with_suffix(".nsys-rep")
     _run([*words, *options.words, *program], environment, timeout, file, ended)
     if not file.is_file():
-        raise NoTimeline("nsys wrote no report", "see `profkit doctor`, or use --no-nsys")
+        raise Refused("nsys wrote no report", "see `profkit doctor`, or use --no-nsys")
     return file
 
 
@@ -105,12 +107,10 @@ def export(
     files = [f"--output={database}", str(report)]
     try:
         _run([*words, "--include-blobs=true", *files], environment, timeout)
-    except NoTimeline as failure:
-        if _REFUSED not in failure.reason:
-            raise
+    except Refused:
         _run([*words, *files], environment, timeout)
     if not database.is_file():
-        raise NoTimeline("nsys exported no timeline", "see `profkit doctor`")
+        raise Refused("nsys exported no timeline", "see `profkit doctor`")
 
 
 def _run(
@@ -123,13 +123,15 @@ def _run(
     try:
         finished = run(words, environment=environment, timeout=timeout)
     except TimedOut as error:
+        if recorded and recorded.is_file():  # nsys did its part
+            return
         message = f"nsys was ended after {error.seconds:.0f} s"
         raise NoTimeline(message, "raise --timeout, or use --no-nsys") from None
     if finished.status not in expected:
         last = last_line(finished.output)
-        reason = f"nsys {words[1]} {_REFUSED} {finished.status}"
+        reason = f"nsys {words[1]} ended with status {finished.status}"
         remedy = "see `profkit doctor`, or use --no-nsys"
-        failure = NoTimeline(f"{reason}: {last}", remedy, reason)
+        failure = Refused(f"{reason}: {last}", remedy, reason)
         if recorded and recorded.is_file():  # nsys did its part
-            raise ProgramFailed(failure, finished.status, last, recorded)
+            raise ProgramFailed(failure, finished, last, recorded)
         raise failure

@@ -147,7 +147,7 @@ def score(sets: tuple[Path, ...] = (), *, output: Output[TextFormat], rules: Rul
         raise UsageError(f"no {_RECORDED} here", "name a folder of recorded pairs: --pairs DIR")
     applications = sets or sorted(Path().glob(_APPLICATIONS))
     known, broken = judge_applications(applications, advice)
-    judged, failures = judge_pairs(folders, advice, optional=known is not None)
+    judged, failures = judge_pairs(folders, advice, optional=bool(known or broken))
     failures += broken
     if judged or known:
         result = summed(judged, known)

@@ -7,11 +7,11 @@ import math
 import shlex
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +68,7 @@ TRACE = "cuda,nvtx,cublas,cudnn"
 _PLAIN_TRACE = "cuda,nvtx"
 # Of the budget, chosen: two timelines and ncu have to fit
 _TIMELINE_SHARE = 0.35
+_RUNNING_SHARE = 0.8  # of --timeout, chosen: in the rest nsys writes what it has recorded
 _RECORDING = ("nsys", "nsys by node")
 """The stages in which the program runs for a timeline."""
 _ANALYSIS = 15.0  # s of the budget, chosen: reading, judging and writing take about 10
@@ -157,10 +158,11 @@ class _Application(Profiling):
             with _used(self._timed, program) as timed:
                 if self._is_run and self._unprofiled is None:
                     self._keep("unprofiled")
-                    self._unprofiled = self._measured(events, timed)
-            with ThreadPoolExecutor(1) as beside:
-                early = beside.submit(self._of_timeline, events, nodes)
-                report, failure = self._profiled(program, picks)
+                    self._unprofiled = self._measured(events, program, timed)
+            with ThreadPoolExecutor(1) as pool:
+                beside = cache(partial(pool.submit, self._of_timeline, events, nodes))
+                report, failure = self._profiled(program, picks, beside)
+                early = beside()
             self._write_picks()
             with self.stage("answer"):
                 program_run = structs.replace(early.result(), picks=self._entries, report=report)
@@ -326,25 +328,25 @@ class _Application(Profiling):
     def _recorded(self, name: str, graphs: str) -> Events:
         """The events of a run of the program; raises EnvironmentProblem, TargetFailed, BadInput."""
         database = self.folder / name
-        duration = self.plan.budget and self.plan.budget * _TIMELINE_SHARE
+        limits = (self.plan.budget, _TIMELINE_SHARE), (self.plan.timeout, _RUNNING_SHARE)
+        duration = min((int(limit * share) for limit, share in limits if limit), default=0)
         options = nsys.NsysOptions(TRACE, graphs, duration=duration, primary=True)
         with self.stage(_RECORDING[graphs == "node"]), self._named(name == NODES) as environment:
             try:
                 try:
                     self.export_timeline(database, options, environment)
-                except nsys.ProgramFailed:
-                    raise
-                except nsys.NoTimeline:  # not every installation can trace libraries
+                except nsys.Refused:  # not every installation can trace libraries
                     options = structs.replace(options, trace=_PLAIN_TRACE)
                     self.export_timeline(database, options, environment)
             except nsys.ProgramFailed as error:
-                self._keep_the_beginning(database)
-                remedy = "run it without profkit first"
-                if self.plan.modules:
-                    remedy += ", then with --no-modules"
-                raise TargetFailed(
-                    f"the program ended with status {error.status}: {error.last}", remedy
-                ) from None
+                status = f"the program ended with status {error.finished.status}"
+                if not 0 < duration <= error.finished.seconds:
+                    self._keep_the_beginning(database)
+                    remedy = "run it without profkit first"
+                    if self.plan.modules:
+                        remedy += ", then with --no-modules"
+                    raise TargetFailed(f"{status}: {error.last}", remedy) from None
+                self.warn_of(f"{status} when its time was over", error.last)
         with self.stage("timeline"):
             return read(database)
 
@@ -376,14 +378,14 @@ class _Application(Profiling):
         """Seconds that the program took under nsys."""
         return sum(stage.seconds for stage in self.stages if stage.name == _RECORDING[0])
 
-    def _measured(self, events: Events, early: EarlyProgram | None) -> UnprofiledStep | None:
+    def _measured(
+        self, events: Events, program: _Program, early: EarlyProgram | None
+    ) -> UnprofiledStep | None:
         """A step's time without a profiler; None where it can't be had, or says nothing about the
         host, which is hidden behind the GPU."""
-        steps = steady_steps(events, self.plan.step)
-        if not steps or not _host_matters(events, steps):
-            return None
+        steps = program.steps if events is program.events else steady_steps(events, self.plan.step)
         limit = min(self._recording_time + WINDOW, self._left() - self._recording_time)
-        if limit < WINDOW:
+        if limit < WINDOW or not steps or not _host_matters(events, steps):
             return None
         first = first_rank(steps)
         measure = partial(unprofiled_step, self.program(), first.median, len(first), early=early)
@@ -397,9 +399,10 @@ class _Application(Profiling):
     # The picked kernels
 
     def _profiled(
-        self, program: _Program, picks: Sequence[Pick]
+        self, program: _Program, picks: Sequence[Pick], beside: Callable[[], object]
     ) -> tuple[Report | None, ProfkitError | None]:
-        """ncu's report of the picks, and why it lacks some; the entries say which."""
+        """ncu's report of the picks, and why it lacks some; the entries say which. What is done
+        `beside` ncu begins when nothing is left to do before ncu: Python does one at a time."""
         if not picks:
             self.warn("no kernel was profiled: the timeline has none")
             return None, None
@@ -424,6 +427,7 @@ class _Application(Profiling):
             if selection is None:
                 break
             asked.update(_of_groups(rest, selection))
+            beside()
             report, failure = self._replayed_early(report, selection, program)
             if failure is not None and not isinstance(failure, NothingProfiled):
                 break

@@ -168,6 +168,13 @@ def test_pairs_are_in_a_directory(name: str, words: str, profkit_cli: Cli, tmp_p
     assert_one_line(result, f"{tmp_path / name}: {words}")
 
 
+def test_a_labeled_program_is_scored_by_a_timeline(profkit_cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "label.yaml").write_text("cause: fusion\n", encoding="utf-8")
+    result = profkit_cli("rules", "score", "--pairs", tmp_path, status=5)
+    told = f"{tmp_path}: label.yaml without a timeline (.sqlite); record with `nsys profile"
+    assert_one_line(result, told)
+
+
 def test_a_report_given_to_compare_is_sent_to_diff(profkit_cli: Cli) -> None:
     assert_one_line(profkit_cli("compare", BASIC, BASIC, status=5), "`profkit diff` compares two")
 

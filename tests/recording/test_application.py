@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
@@ -19,7 +20,9 @@ import pytest
 from msgspec import UNSET
 
 import profkit
+from profkit.application.answer import answer
 from profkit.application.picks_file import NODES, PICKS, PicksFile
+from profkit.application.run import application as analyzed_run
 from profkit.application.run import read_run
 from profkit.capture.ncu import NcuOptions
 from profkit.core.errors import TargetFailed
@@ -27,6 +30,7 @@ from profkit.core.typed_file import read_file
 from profkit.recording import application
 from profkit.recording.application import profile_application
 from profkit.recording.application_plan import PLAN, ApplicationPlan
+from profkit.recording.launch_filter import Search
 from profkit.report.framing import check
 from profkit.report.messages import decode
 from profkit.report.messages import prefixed as to_prefixed
@@ -266,6 +270,34 @@ def host_bound(folder: Path, launch_cost: int, ranks: int = 1) -> Path:
     return write_export(recording.events(), folder / "slow.sqlite")
 
 
+def test_the_timeline_is_analyzed_when_nothing_is_left_to_do_before_ncu(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, known = threading.Event(), Search.fitting
+    analyzed_before: list[bool] = []
+
+    def analyzed(*args: Any) -> Any:
+        began.set()
+        return analyzed_run(*args)
+
+    def fitting(*args: Any) -> Any:
+        analyzed_before.append(began.wait(1.0))
+        return known(*args)
+
+    planned(bench, program(bench.folder))
+    for name, value in bench.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(application, "application", analyzed)
+    monkeypatch.setattr(Search, "fitting", fitting)
+    asked = ApplicationPlan(
+        (str(bench.app("true")),), out=bench.runs, plain=True, options=NcuOptions(sections="lean")
+    )
+    outcome = profile_application(asked, lambda *_: None)
+    assert not analyzed_before[0]
+    assert began.is_set()
+    assert outcome.answer == answer(outcome.run)
+
+
 def test_where_the_host_limits_a_step_it_is_timed_without_a_profiler(bench: Bench) -> None:
     planned(bench, host_bound(bench.folder, 100 * MS), nap=1)
     seconds = 0.35 * 10 * len(launches()) * 100e-3  # of less than 0.3 it would not be used
@@ -503,6 +535,35 @@ def test_of_a_program_that_fails_the_timeline_stays(bench: Bench) -> None:
     bench.run("profile", "--resume", run)
     assert all(pick.launch is not None for pick in picks(bench).picks)
     assert verify(run).unfinished is UNSET
+
+
+WAITS = """[ -z "$PROFKIT_MODULE_CALLS" ] || {
+    trap 'echo saved; exit 3' TERM
+    sleep 600 & wait
+}"""
+"""A program that takes long under nsys, and says so when it is ended."""
+
+
+@pytest.mark.parametrize(
+    ("nsys", "app", "told"),
+    [("", WAITS, "ended with status 3 when its time was over: saved"), ("lingers", "true", "")],
+)
+def test_what_nsys_recorded_until_its_time_was_over_is_used(
+    bench: Bench, nsys: str, app: str, told: str
+) -> None:
+    planned(bench, program(bench.folder), nsys=nsys)
+    done = bench.profile("--app", "--timeout", "2.5", "--", bench.app(app))
+    assert told in done.stdout
+    (words,) = nsys_words(bench)
+    assert {"--trace=cuda,nvtx,cublas,cudnn", "--duration=2"} <= {*words}
+    assert picks(bench).picks
+
+
+def test_nsys_that_runs_out_of_time_is_not_run_again(bench: Bench) -> None:
+    planned(bench, program(bench.folder), nap=60)
+    done = bench.profile("--app", "--timeout", "1", "--", bench.app("true"), status=4)
+    assert "nsys was ended after 1 s; raise --timeout" in done.stderr
+    assert len(nsys_words(bench)) == 1
 
 
 @pytest.mark.parametrize(

@@ -22,17 +22,19 @@ class Optimizer:
     def __init__(self): self.param_groups = [{"params": []}]
     def zero_grad(self, set_to_none=True): pass
     def step(self):
-        for hook in hooks:
+        for hook in (*before, *after):
             hook(self)
 class Iterator:
     def __next__(self): return self._next_data()
     def _next_data(self): raise StopIteration
-hooks = []
+before, after = [], []
 _C = SimpleNamespace()
 nn = SimpleNamespace(Module=Module)
 autograd = SimpleNamespace(backward=print, grad=print)
 cuda = SimpleNamespace(_is_in_bad_fork=lambda: False, is_initialized=lambda: False)
-register = SimpleNamespace(register_optimizer_step_post_hook=hooks.append)
+register = SimpleNamespace(
+    register_optimizer_step_pre_hook=before.append, register_optimizer_step_post_hook=after.append
+)
 optim = SimpleNamespace(Optimizer=Optimizer, optimizer=register)
 data = SimpleNamespace(dataloader=SimpleNamespace(_BaseDataLoaderIter=Iterator))
 sys.modules.update({"torch.optim": optim, "torch.utils.data": data})

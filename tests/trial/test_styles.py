@@ -826,7 +826,12 @@ for step in range(12):
     (net(x) - x.sum(1, keepdim=True)).square().mean().backward()
     GRADIENTS
     optimizer.step()
+    AFTER
 """
+
+
+NOISE = "with torch.no_grad(): [p.add_(torch.randn_like(p), alpha=1e-3) for p in net.parameters()]"
+"""A thousand times what a step moves parameters by, as in Langevin dynamics."""
 
 
 @pytest.mark.parametrize(
@@ -838,10 +843,12 @@ for step in range(12):
         ("[p.grad.neg_() for p in net.parameters()]", "precision", False),
     ],
 )
+@pytest.mark.parametrize("after", ["pass", NOISE])
 def test_wrong_updates_are_seen_where_losses_hardly_move(
-    tmp_path: Path, forks: TorchForks, gradients: str, changes: Changes, is_same: bool
+    tmp_path: Path, forks: TorchForks, gradients: str, changes: Changes, is_same: bool, after: str
 ) -> None:
-    programs = [TRAINED.replace("GRADIENTS", each) for each in ("pass", gradients)]
+    trained = TRAINED.replace("AFTER", after)
+    programs = [trained.replace("GRADIENTS", each) for each in ("pass", gradients)]
     unchanged, changed = (run(tmp_path, program, forks=forks) for program in programs)
     losses = [structs.replace(each, results={"losses": each.results["losses"]})
               for each in (unchanged, changed)]  # fmt: skip
@@ -893,7 +900,8 @@ class Own(torch.optim.Optimizer):
         for parameter in self.param_groups[0]["params"]:
             parameter.data -= 1e-3 * parameter.grad
 optimizer = Own"""
-    program = TRAINED.replace("GRADIENTS", "pass").replace("optimizer = torch.optim.AdamW", own)
+    program = TRAINED.replace("GRADIENTS", "pass").replace("AFTER", "pass")
+    program = program.replace("optimizer = torch.optim.AdamW", own)
     result = run(tmp_path, program, forks=forks)
     assert result.failure == ""
     assert result.units == 12

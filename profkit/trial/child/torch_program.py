@@ -74,7 +74,7 @@ class TorchProgram:
         self._leader: Any = None
         self._leaders: list[Any] = []
         self._waiting: dict[int, int] = {}
-        self._moving: dict[int, list[Any]] = {}  # steps and first parameters of each optimizer
+        self._moving: dict[int, list[Any]] = {}  # steps, parameters, their movement by optimizer
         self._patience = float(_PATIENCE)
         self._optimizers: list[Any] = []
         self._steps = self._watched = 0
@@ -160,9 +160,9 @@ class TorchProgram:
     def _watch_optimizers(self) -> None:
         from torch.optim import Optimizer, optimizer
 
-        register = getattr(optimizer, "register_optimizer_step_post_hook", None)
-        if register is not None:
-            register(self._uncompiled(self._stepped))
+        if hasattr(optimizer, "register_optimizer_step_pre_hook"):
+            optimizer.register_optimizer_step_pre_hook(self._uncompiled(self._stepping))
+            optimizer.register_optimizer_step_post_hook(self._uncompiled(self._stepped))
         zero_grad, note = Optimizer.zero_grad, self._uncompiled(self.record.features.add)
 
         @functools.wraps(zero_grad)
@@ -173,12 +173,21 @@ class TorchProgram:
 
         Optimizer.zero_grad = watched
 
-    def _stepped(self, optimizer: Any, *_: Any) -> None:
-        self.record.features.add("optimizer")
+    def _stepping(self, optimizer: Any, *_: Any) -> None:
+        """Note from where a step moves parameters that is followed: what else moves them, such as
+        the noise of Langevin dynamics, is no update."""
         if id(optimizer) not in self._moving and len(self._optimizers) < _OPTIMIZERS:
             self._optimizers.append(optimizer)
-            self._moving[id(optimizer)] = [0, None, len(self._optimizers)]
+            self._moving[id(optimizer)] = [0, None, 0.0]
         with suppress(Exception):  # of a kind that can't be sampled, or has other attributes
+            known = self._moving[id(optimizer)]
+            if known[0] < _FOLLOWED[1] and not self.is_tracing():
+                known[0] += not float(getattr(optimizer, "found_inf", None) or 0)  # not skipped
+                known[1] = self._sampled_parameters(optimizer) if known[0] > _FOLLOWED[0] else None
+
+    def _stepped(self, optimizer: Any, *_: Any) -> None:
+        self.record.features.add("optimizer")
+        with suppress(Exception):  # as in `_stepping`
             self._follow(optimizer)
         self._waiting[id(optimizer)] = self._waiting.get(id(optimizer), 0) + 1
         if self._leader is None or self._waiting[id(optimizer)] > self._patience:
@@ -205,19 +214,13 @@ class TorchProgram:
                 self._stop_looking()
 
     def _follow(self, optimizer: Any) -> None:
-        """Keep by how much an optimizer's parameters were moved between two of its steps."""
-        known = self._moving.get(id(optimizer))
-        if known is None or known[0] >= _FOLLOWED[1] or self.is_tracing():
-            return
-        if float(getattr(optimizer, "found_inf", None) or 0):  # a fused step that a scaler skips
-            return
-        known[0] += 1
-        steps, start, number = known
-        if steps == _FOLLOWED[0]:
-            known[1] = self._sampled_parameters(optimizer)
-        elif steps == _FOLLOWED[1] and start is not None:
-            series = f"updates by optimizer {number}"
-            self.record.result(series, lambda: self._sampled_parameters(optimizer) - start)
+        """Keep by how much some of an optimizer's steps have moved its parameters."""
+        known = self._moving[id(optimizer)]
+        if known[1] is not None:
+            known[1:] = None, known[2] + self._sampled_parameters(optimizer) - known[1]
+            if known[0] == _FOLLOWED[1]:
+                series = f"updates by optimizer {self._optimizers.index(optimizer) + 1}"
+                self.record.result(series, lambda: known[2])
 
     def _sampled_parameters(self, optimizer: Any) -> Any:
         """Elements of all parameters of an optimizer, but for those of several processes."""
