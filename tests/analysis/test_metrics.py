@@ -75,7 +75,7 @@ def test_the_catalog_as_json_keeps_its_schema(profkit_cli: Cli) -> None:
 def test_options_that_need_a_report_or_the_whole(
     profkit_cli: Cli, options: tuple[str, ...]
 ) -> None:
-    profkit_cli("metrics", *options, status=2)
+    assert profkit_cli("metrics", *options, status=2).stderr.startswith("profkit: ")
 
 
 def test_values_that_cannot_be_are_marked(profkit_cli: Cli) -> None:

@@ -209,7 +209,7 @@ def test_each_variant_is_warmed_up_then_called_once_in_order(tmp_path: Path) -> 
 
 def test_nothing_that_can_run_is_the_environments_fault(tmp_path: Path) -> None:
     script = written(tmp_path, "gone=no_kernel")
-    run(script, status=4)
+    assert run(script, status=4).stderr
     checked(script, tmp_path, status=4)
 
 

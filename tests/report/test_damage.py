@@ -163,7 +163,8 @@ def test_one_changed_byte_is_found_by_a_manifest(tmp_path: Path, profkit_cli: Cl
     write_manifest(tmp_path, "run.ncu-repz", bytes(content))
     content[len(content) // 2] ^= 1
     (tmp_path / "run.ncu-repz").write_bytes(content)
-    profkit_cli("analyze", tmp_path / "run.ncu-repz", status=5)
+    result = profkit_cli("analyze", tmp_path / "run.ncu-repz", status=5)
+    assert "run.ncu-repz" in result.stderr
 
 
 def test_fewer_launches_than_announced(tmp_path: Path, profkit_cli: Cli) -> None:
