@@ -53,7 +53,8 @@ def confirmed(
         unmade: _Fault = ("unverified", f"whole runs {longer}were not compared")
         faults = {names: whole_faults.get(names, unmade) for names in proven}
         same = " and with ".join(" + ".join(names) for names in chosen if not whole_faults[names])
-        checked = same and f"Exit code and output of the whole program with {same} are as unchanged"
+        output = "Exit code and output of the whole program"
+        checked = same and f"{output} with {same} are as unchanged, but for numbers"
     plain = None if all(faults.values()) or evidence.interrupted else run_plain()
     if plain and plain.status != TIMED_OUT:
         fault = _fault(runs, plain, is_drawn=False)
