@@ -7,6 +7,7 @@ import re
 import statistics
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Literal
 
 from msgspec import Struct
 
@@ -16,6 +17,9 @@ from profkit.trial.trial_file import Changes
 _EARLY = 5  # results of a series that are compared one by one, before errors have grown
 _LATE = 12  # results from which on the mean of the last third is compared too
 _OWN = 3.0  # chosen: times the difference of two unchanged runs
+# The same of one number with other random ones, whose differences have a ratio of two normal
+# deviates: it is larger in 2 atan(1/20) / pi = 3%.
+_OWN_OF_ONE = 20.0
 _PERTURBED = 10.0  # chosen: kernels round in other places, parameters are perturbed in one
 # Chosen: relative differences of the first results, and of later ones, that no switch of a kind is
 # blamed for. FP32 sums in another order move a loss by 1e-7 to 1e-5.
@@ -42,7 +46,8 @@ _UPDATES = "updates"  # series of `child.torch_program`: by how much steps have 
 _UPDATED, _UPDATED_AT_MOST = 0.3, 0.75
 
 # Chosen: how far the ends of two whole runs may be apart, of what was printed on the way.
-_PARTED, _PARTED_IF_DRAWN = 0.1, 0.25
+Ends = Literal["equal", "rounded", "drawn"]
+_ENDS: Mapping[Ends, float] = {"equal": 1e-3, "rounded": 0.1, "drawn": 0.25}
 _OWN_PARTED = 2.0  # chosen: times as far as one that differs by a rounding error at its start
 
 Value = Sequence[float | None] | None
@@ -140,7 +145,8 @@ def _judgments(
                 if each != "nothing":
                     others = [run for run in perturbed if run.perturbed == kind]
                     moved = largest(others, both=kind == "random")  # either may be the smaller one
-                    limits.append((_OWN if is_drawn else _PERTURBED) * moved)
+                    drawn = _OWN_OF_ONE if is_end and kind == "random" else _OWN
+                    limits.append((drawn if is_drawn else _PERTURBED) * moved)
                     if kind == "random" and moved:
                         limits.append(_OWN * _scatter(row))
                 if each in {"rounding", "precision"} and features & _HALF:
@@ -222,24 +228,25 @@ def _apart_as_printed(x: Value, y: Value) -> float:
 
 
 def parted(
-    before: Sequence[Result], changed: Result, *, drawn: bool, perturbed: Result | None = None
+    before: Sequence[Result], changed: Result, kind: Ends, perturbed: Result | None = None
 ) -> str:
-    """A printed series whose last quarter has another mean in a changed whole run than in the first
-    run `before`, "" without; others of these print the same as far as they go. Where random numbers
-    or a lower precision are `drawn` in, it may be a quarter of the series' size, and as far as that
-    of a `perturbed` unchanged run lies, a few times."""
+    """A printed series, or final weights, whose last quarter has another mean in a changed whole
+    run than in the first run `before`, "" without; others of these print the same as far as they
+    go. It may be a quarter of the series' size where random numbers or a lower precision are
+    "drawn" in, next to nothing where first results are "equal", and as far as that of a `perturbed`
+    unchanged run lies, a few times."""
     first, *others = [{**run.results, **run.printed} for run in before]
     after = {**changed.results, **changed.printed}
     own = {**perturbed.results, **perturbed.printed} if perturbed else {}
     for name, row in first.items():
         earlier = (_early(_apart_as_printed, row, o[name]) for o in others if name in o)
         pairs = _printed_pairs(row, after.get(name, ()))
-        is_printed = name.startswith(PRINTED) and pairs
-        if not is_printed or max(earlier, default=0.0) > _REPEATABLE:
+        is_compared = name.startswith((PRINTED, _PARAMETERS)) and pairs
+        if not is_compared or max(earlier, default=0.0) > _REPEATABLE:
             continue
         size = max(statistics.mean(abs(x) for x, _ in pairs), abs(pairs[-1][0]))
         places = max((value[1] or 0.0 for value in row if value and len(value) > 1), default=0.0)
-        allowed = (_PARTED_IF_DRAWN if drawn else _PARTED) * size + 1.5 * places
+        allowed = _ENDS[kind] * size + 1.5 * places
         allowed = max(allowed, _OWN_PARTED * _apart_at_end(_printed_pairs(row, own.get(name, ()))))
         if _apart_at_end(pairs) > allowed:
             return name

@@ -16,7 +16,12 @@ from profkit.trial.trial_file import Changes
 
 GROUP = "profkit.switches"
 EMPTY = "no-change"
-_NAMES = {"cuda": "work on a GPU", "generate": "call of generate", "jax": "call of JAX"}
+_NAMES = {
+    "cuda": "work on a GPU",
+    "generate": "call of generate",
+    "jax": "call of JAX",
+    "changing-dataset": "a dataset that changes as it is read",
+}
 _FUNCTIONS = Path(__file__).with_name("switches")
 
 
@@ -57,13 +62,13 @@ class Switch(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=
 
     def lacks(self, features: frozenset[str]) -> str:
         """Why the switch does nothing for a program of these features; "" where it may."""
-        for need in self.needs:
-            if need not in features:
-                return f"no {_NAMES.get(need, need.replace('-', ' '))}"
-        for feature in self.unless:
-            if feature in features:
-                return f"not beside {feature.replace('-', ' ')}"
-        return ""
+        lacking = (f"no {_named(need)}" for need in self.needs if need not in features)
+        beside = (f"not beside {_named(each)}" for each in self.unless if each in features)
+        return next(lacking, "") or next(beside, "")
+
+
+def _named(feature: str) -> str:
+    return _NAMES.get(feature, feature.replace("-", " "))
 
 
 def all_switches() -> tuple[Switch, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from profkit.trial import checks
+from profkit.trial.checks import Ends
 from profkit.trial.outcome import fastest
 from profkit.trial.run import TIMED_OUT, Perturbation, Result
 from profkit.trial.search import Evidence
@@ -14,7 +15,7 @@ from profkit.trial.trial_file import Status, TrialFile, TrialRow
 
 Names = tuple[str, ...]
 _Fault = tuple[Status, str]
-_ENDS = "in whole runs, the last of"
+_PARTED = "in whole runs, the last of"
 _PLAIN = "; without profkit's hooks it prints the same"
 _HOOKED = "profkit's hooks change the program: without them, "
 
@@ -32,9 +33,9 @@ def confirmed(
     print the same, where there is time for it."""
     runs = evidence.unchanged
     proven = [row.switches for row in trial.rows if row.status == "faster"]
-    drawn = {row.switches: _is_drawn(evidence, row) for row in trial.rows}
+    kinds = {row.switches: _ends(evidence, row) for row in trial.rows}
     if not any(run.stopped for run in runs):
-        faults = {names: _fault_of_runs(evidence, names, drawn[names]) for names in proven}
+        faults = {names: _fault_of_runs(evidence, names, kinds[names]) for names in proven}
         checked = "Exit code and output are as unchanged, but for numbers"
     else:
         # The fastest first.
@@ -44,11 +45,11 @@ def confirmed(
         before = run_whole((), "") if chosen and not before else before
         runs = [before, *runs] if before else []
         ends = {n: before if before.failure else run_whole(n, "") for n in chosen if before}
-        whole_faults = {n: _fault(runs, end, is_drawn=drawn[n]) for n, end in ends.items()}
-        if any(fault and fault[1].startswith(_ENDS) for fault in whole_faults.values()):
+        whole_faults = {n: _fault(runs, end, kinds[n]) for n, end in ends.items()}
+        if any(fault and fault[1].startswith(_PARTED) for fault in whole_faults.values()):
             own = run_whole((), "rounding")
             for n, end in ends.items():
-                whole_faults[n] = _fault(runs, end, is_drawn=drawn[n], perturbed=own)
+                whole_faults[n] = _fault(runs, end, kinds[n], own)
         longer = f"take more than {evidence.endless:.0f} s and " if evidence.endless else ""
         unmade: _Fault = ("unverified", f"whole runs {longer}were not compared")
         faults = {names: whole_faults.get(names, unmade) for names in proven}
@@ -57,9 +58,9 @@ def confirmed(
         checked = same and f"{output} with {same} are as unchanged, but for numbers"
     plain = None if all(faults.values()) or evidence.interrupted else run_plain()
     if plain and plain.status != TIMED_OUT:
-        fault = _fault(runs, plain, is_drawn=False)
+        fault = _fault(runs, plain, "rounded")
         if not fault and not any(checks.missing_output(runs[:1], each) for each in _wholes(runs)):
-            fault = _fault([plain], runs[0], is_drawn=False)  # no line is another in each run
+            fault = _fault([plain], runs[0], "rounded")  # no line is another in each run
         hooked: _Fault | None = fault and ("unverified", f"{_HOOKED}{fault[1]}")
         faults = {names: known or hooked for names, known in faults.items()}
         checked += "" if fault else _PLAIN
@@ -73,9 +74,9 @@ def _row(row: TrialRow, fault: _Fault | None) -> TrialRow:
     return replace(row, status=fault[0], reason=fault[1]) if fault else row
 
 
-def _fault_of_runs(evidence: Evidence, names: Names, is_drawn: bool) -> _Fault | None:
+def _fault_of_runs(evidence: Evidence, names: Names, kind: Ends) -> _Fault | None:
     runs = (run for run in evidence.runs if run.switches == names and not run.failure)
-    faults = (_fault(evidence.unchanged, run, is_drawn=is_drawn) for run in runs)
+    faults = (_fault(evidence.unchanged, run, kind) for run in runs)
     return next(filter(None, faults), None)
 
 
@@ -83,14 +84,17 @@ def _wholes(runs: Sequence[Result]) -> list[Result]:
     return [run for run in runs if not run.stopped]
 
 
-def _is_drawn(evidence: Evidence, row: TrialRow) -> bool:
-    """Whether results differ by random numbers or a lower precision."""
-    is_declared = row.changes in {"random", "precision"}
-    return is_declared or "dropout" in evidence.unchanged[0].features
+def _ends(evidence: Evidence, row: TrialRow) -> Ends:
+    """How far apart whole runs may end: first results that are equal show that no other random
+    numbers are drawn, nor is anything rounded elsewhere."""
+    if row.difference == 0:
+        return "equal"
+    is_drawn = row.changes in {"random", "precision"}
+    return "drawn" if is_drawn or "dropout" in evidence.unchanged[0].features else "rounded"
 
 
 def _fault(
-    before: Sequence[Result], changed: Result, *, is_drawn: bool, perturbed: Result | None = None
+    before: Sequence[Result], changed: Result, kind: Ends, perturbed: Result | None = None
 ) -> _Fault | None:
     """What speaks against a whole run with switches, of unchanged ones of which the first is whole
     and the others may be shorter."""
@@ -101,6 +105,6 @@ def _fault(
         return "unverified" if is_late else "failed", f"whole runs were not compared: {reason}"
     if line := checks.missing_output(_wholes(before) or before[:1], changed):
         return "changes results", f"the output of the whole program lacks: {line}"
-    if series := checks.parted(before, changed, drawn=is_drawn, perturbed=perturbed):
-        return "unverified", f"{_ENDS} {series} differ"
+    if series := checks.parted(before, changed, kind, perturbed):
+        return "unverified", f"{_PARTED} {series} differ"
     return None

@@ -172,6 +172,48 @@ for epoch in range(6):
 """
 
 
+READ = """
+import torch
+from torch.utils.data import DataLoader, Dataset
+log = []
+def note(index):
+    log.append(index)
+class Rows(Dataset):
+    def __init__(self):
+        self.scale, self.seen, self.file = 1.0, 0, None
+    def __len__(self):
+        return 64
+    def __getitem__(self, index):
+        self.file = self.file or object()
+        READING
+        return self.scale * torch.ones(2)
+rows = Rows()
+for step, batch in enumerate(DataLoader(rows, 2)):
+    if step == 20:
+        CHANGE
+"""
+
+
+@pytest.mark.parametrize(
+    ("reading", "change", "is_changing", "failure"),
+    [("pass", "pass", False, ""), ("self.seen += 1", "pass", True, ""),
+     ("note(index)", "pass", True, ""),
+     ("pass", "rows.scale = 0.5", False, "changes its dataset while workers read it: scale")],
+)  # fmt: skip
+def test_workers_read_no_dataset_that_changes_meanwhile(
+    tmp_path: Path, forks: TorchForks, reading: str, change: str, is_changing: bool, failure: str
+) -> None:
+    program = READ.replace("READING", reading).replace("CHANGE", change)
+    unchanged = run(tmp_path, program, forks=forks)
+    assert unchanged.failure == ""
+    assert ("changing-dataset" in unchanged.features) is is_changing
+    refused = SWITCHES["loader-workers"].lacks(unchanged.features)
+    assert refused == ("not beside a dataset that changes as it is read" if is_changing else "")
+    with_workers = run(tmp_path, program, "loader-workers", forks=forks)
+    assert failure in with_workers.failure
+    assert bool(with_workers.failure) is bool(failure)
+
+
 def test_workers_stay_until_their_dataset_changes(tmp_path: Path, forks: TorchForks) -> None:
     unchanged = run(tmp_path, EPOCHS, forks=forks).output.splitlines()
     lines = run(tmp_path, EPOCHS, "loader-workers", forks=forks).output.splitlines()
@@ -472,7 +514,9 @@ import functools
 __version__ = "1"
 class Array:
     size = 1
-    def __init__(self, value): self.value = value
+    def __init__(self, value):
+        self.value = value
+        used.append(1)
     def reshape(self, _): return self
     def __getitem__(self, _): return self
     def __add__(self, other): return Array(self.value + other)
@@ -510,7 +554,6 @@ KEYED = """
 import functools, jax
 @functools.partial(jax.pmap, axis_name="batch")
 def step(loss, key):
-    jax.used.append(1)
     return jax.Array(0.9 * loss.value), key
 jax.eval_shape(step, 1)
 loss, key = jax.Array(1.0), jax.Key(5)
@@ -521,7 +564,6 @@ print("end", loss.value)
 DESCENDING = """
 import jax
 def update(x):
-    jax.used.append(1)
     return jax.Array(x.value - jax.grad(abs)(x).value)
 class Model:
     def update(self, x):
@@ -536,17 +578,15 @@ import jax
 def main():
     def loss(x): return x
     def update(x, rate):
-        jax.used.append(1)
         return jax.Array(x.value - rate * jax.grad(loss)(x).value)
     def epoch(x):
         for _ in range(5):
             x = jax.Array(x.value - jax.grad(loss)(x).value)
-            jax.used.append(1)
         return x
     x = jax.Array(1.0)
     for _ in range(20): x = update(x, 0.5)
     for _ in range(4): x = epoch(x)
-    print("end", x.value, len(jax.used))
+    print("end", x.value)
 main()
 """
 WARMED = """
@@ -555,7 +595,6 @@ def main():
     beta = 1.0
     def loss(x): return jax.Array(x.value * beta)
     def update(x):
-        jax.used.append(1)
         return jax.Array(x.value - beta * jax.grad(fun=loss)(x).value)
     x = jax.Array(1.0)
     for step in range(20):
@@ -565,10 +604,25 @@ def main():
     print("end", x.value, inspect.signature(update), copy.deepcopy(jax.jit(update)) is not None)
 main()
 """
+CHANGING = """
+import jax
+log, options = [], {"rate": 0.5}
+class Options:
+    rate = 0.5
+def loss(x):
+    return jax.Array(x.value * Options.rate * options["rate"])
+def update(x, told):
+    LINE
+    return jax.Array(x.value - jax.grad(loss)(x).value)
+x, told = jax.Array(1.0), {"steps": 0}
+for step in range(20):
+    if step == 10:
+        CHANGE
+    x = update(x, told)
+"""
 DONATING = """
 import jax
 def step(state):
-    jax.used.append(1)
     return jax.Array(0.9 * state.value)
 step, x = jax.jit(step, **{options}), jax.Array(1.0)
 for _ in range(30):
@@ -588,7 +642,6 @@ def step(x):
     return jax.Array(0.9 * x.value)
 step, x = jax.jit(step), jax.Array(1.0)
 for _ in range(30):
-    jax.used.append(1)
     x = step(x)
     time.sleep(0.01)
     x = library.correction(library.correction(x))
@@ -597,7 +650,6 @@ RARE = """
 import jax
 @jax.jit
 def train(x):
-    jax.used.append(1)
     return jax.Array(0.5 * x.value)
 print("end", train(jax.Array(1.0)).value)
 """
@@ -628,7 +680,7 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path, forks: TorchFo
     assert nested[1].applied == {"jax-jit"}
     assert nested[1].facts["jitted"] == "update"
     assert run(tmp_path, WARMED).output == without_hooks(tmp_path)
-    assert "reads a value from outside that has changed" in run(tmp_path, WARMED, "jax-jit").failure
+    assert "update reads beta, which has changed" in run(tmp_path, WARMED, "jax-jit").failure
     site = tmp_path / "site"
     (site / "library.dist-info").mkdir(parents=True)
     (site / "library.py").write_text(LIBRARY)
@@ -640,6 +692,26 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path, forks: TorchFo
     assert (unused.failure, unused.unit, unused.units) == ("", "optimizer", 20)
     assert unused.results["losses"]
     assert "jax" not in unused.features
+
+
+@pytest.mark.parametrize(
+    ("line", "change", "failure"),
+    [("pass", "options['rate'] = 0.1", "update reads rate, which has changed"),
+     ("pass", "Options.rate = 0.1", "update reads rate, which has changed"),
+     ("log.append(1)", "pass", "update changes log when it is called"),
+     ("told['steps'] += 1", "pass", "update changes steps when it is called"),
+     ("pass", "pass", "")],
+)  # fmt: skip
+def test_no_function_is_jitted_that_a_trace_would_change(
+    tmp_path: Path, line: str, change: str, failure: str
+) -> None:
+    (tmp_path / "jax.py").write_text(JAX)
+    program = CHANGING.replace("LINE", line).replace("CHANGE", change)
+    assert run(tmp_path, program).failure == ""
+    jitted = run(tmp_path, program, "jax-jit")
+    assert failure in jitted.failure
+    assert bool(jitted.failure) is bool(failure)
+    assert failure or jitted.applied == {"jax-jit"}
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,10 @@ def no_plain() -> Result | None:
     return None
 
 
-def tried(*, stopped: bool = True, results: object = None) -> tuple[TrialFile, Evidence]:
-    program = SimulatedProgram(gains={"compile": 1.5})
+def tried(
+    *, stopped: bool = True, results: object = None, moved: float = 0.0
+) -> tuple[TrialFile, Evidence]:
+    program = SimulatedProgram(gains={"compile": 1.5}, moved={"compile": moved})
     evidence = search(program.measure, [SWITCHES["compile"]], 600, lambda: program.now, print)
     changes = {"stopped": stopped} | ({"results": results} if results else {})
     evidence.runs = [replace(run, **changes) for run in evidence.runs]
@@ -102,19 +104,25 @@ def test_a_line_that_is_another_in_each_run_says_nothing_of_hooks() -> None:
 
 
 def test_a_gain_is_not_verified_where_whole_runs_end_elsewhere() -> None:
-    def ending(last: float, perturbed: float = 0.9) -> TrialFile:
+    def ending(
+        last: float, perturbed: float = 0.9, place: float = 0.1, moved: float = 0.0
+    ) -> TrialFile:
         """Of programs that print their loss now and then, from 2 on."""
 
         def run_whole(names: tuple[str, ...], perturb: Perturbation) -> Result:
             losses = [2.0, 1.5, 1.0, last if names else perturbed if perturb else 0.9]
-            return Result(names, 9.0, printed={'number 1 of "loss #"': [[x, 0.1] for x in losses]})
+            return Result(
+                names, 9.0, printed={'number 1 of "loss #"': [[x, place] for x in losses]}
+            )
 
-        return confirmed(*tried(), run_whole, no_plain)
+        return confirmed(*tried(moved=moved), run_whole, no_plain)
 
     assert ending(0.9).best == ending(1.0).best == ("compile",)
     assert row(ending(0.2), "compile").status == "unverified"
     assert "loss" in row(ending(0.2), "compile").reason
     assert ending(0.2, perturbed=0.5).best == ("compile",)  # it ends anywhere
+    assert ending(0.95, place=1e-3, moved=1e-5).best == ("compile",)
+    assert ending(0.95, place=1e-3).best == ()  # though its first results are equal
 
 
 def test_results_that_are_no_numbers_prove_nothing() -> None:

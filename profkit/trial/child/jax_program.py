@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+from contextlib import suppress
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, signature
 from types import CodeType, FunctionType
 from typing import Any, Callable
@@ -12,6 +13,7 @@ from typing import Any, Callable
 from .record import Record, is_installed
 
 _FIRST_OUTPUTS = 5  # calls of a function whose outputs are kept
+_FEWEST = 15  # elements of arrays that are no weights, chosen: metrics
 _SAMPLE = 64  # elements of an output that are kept, as of torch's
 _AHEAD = 3  # calls that Python may be ahead of the device, so that times are the device's
 _LOCAL = 4  # gradients of functions within functions that are known, chosen: each keeps its data
@@ -128,7 +130,7 @@ class JaxProgram:
         self.is_inside = False
         self.callers: dict[CodeType, tuple[Caller | None, list[Any]]] = {}
         self.after: dict[str, list[Callable[[Any], None]]] = {}
-        self.outputs: list[Any] = []
+        self.outputs: list[tuple[str, Any]] = []
         record.finishing.append(self._finish)
         self.jit = jax.jit
         for name in ("jit", "pmap"):
@@ -177,9 +179,9 @@ class JaxProgram:
     def called(self, kind: str, call: int, output: Any) -> None:
         """A function was called by the program."""
         self.record.features.add("jax")
-        self.outputs.append(output)
+        self.outputs.append((kind, output))
         if len(self.outputs) > _AHEAD:
-            self._wait(self.outputs.pop(0))
+            self._wait(self.outputs.pop(0)[1])
         if call < _FIRST_OUTPUTS:
             leaves = self.jax.tree_util.tree_leaves(output)
             if kind == _GRADIENTS:
@@ -195,6 +197,14 @@ class JaxProgram:
             if hasattr(leaf, "is_deleted") and not leaf.is_deleted():
                 leaf.block_until_ready()
                 return
+
+    def _norms(self, output: Any) -> list[Any]:
+        """The norms of the arrays of an output, unless there is one that was donated since."""
+        numpy, leaves = self.jax.numpy, self.jax.tree_util.tree_leaves(output)
+        with suppress(Exception):  # of other processes' devices, or deleted
+            many = [leaf for leaf in leaves if getattr(leaf, "size", 0) > _FEWEST]
+            return [numpy.linalg.norm(leaf.reshape(-1)) for leaf in many]
+        return []
 
     def _sample(self, leaf: Any) -> Any:
         step = max(1, leaf.size // _SAMPLE)
@@ -238,9 +248,12 @@ class JaxProgram:
         record = self.record
         if "jax" not in record.features:
             return  # imported, and not used
-        for output in self.outputs:
+        for _, output in self.outputs:
             self._wait(output)
         unit = record.plan["unit"] or record.leading(least=2)
+        ends = [output for kind, output in self.outputs if kind == unit != _GRADIENTS]
+        if norms := self._norms(ends[-1:]):
+            record.results[f"parameters, {unit}"] = [self.jax.numpy.stack(norms)]
         series = {name for name in record.results if name.startswith(_SERIES)}
         own = {name for name in series if name.startswith(unit)}
         for name in series - own if own else ():

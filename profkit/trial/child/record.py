@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .forks import changed, write
+from .state import difference, state
 
 _PREPARING = 5  # first units that no window begins in, chosen: allocator, autotuning, lazy loading
 _LEAST_UNITS = {"generate": 3}  # chosen: a call takes seconds
@@ -27,8 +28,10 @@ class Record:
 
     `plan` has the folder to write to, the unit and the number of units after which the process
     ends (None: the first run, which ends when it has a `window` of units), `grace` seconds later
-    unless the program has ended by itself until then.
+    unless the program has ended by itself until then. `state` and `difference` are for switches.
     """
+
+    state, difference = staticmethod(state), staticmethod(difference)
 
     def __init__(self, plan: Any) -> None:
         self.plan = plan

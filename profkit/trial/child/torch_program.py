@@ -391,6 +391,12 @@ class TorchProgram:
 
     # Input
 
+    def _contents(self, batches: Any) -> Any:
+        """What an iterator reads from."""
+        with suppress(Exception):  # of tensors without an address
+            return self.record.state(batches._dataset, batches._collate_fn, is_own=True)
+        return None
+
     def _watch_loaders(self) -> None:
         from torch.utils.data import dataloader
 
@@ -399,11 +405,16 @@ class TorchProgram:
 
         @functools.wraps(following)
         def timed(self_: Any) -> Any:
+            # With the first batch, files may be opened.
+            is_looked_at = not getattr(self_, "_num_workers", 1) and self_._num_yielded == 1
+            contents = self._contents(self_) if is_looked_at else None
             before = time.perf_counter_ns()
             is_elsewhere, self._is_elsewhere = self._is_elsewhere, True
             try:
                 return following(self_)
             finally:
+                if contents and self.record.difference(contents, self._contents(self_) or []):
+                    self.record.features.add("changing-dataset")
                 self._is_elsewhere = is_elsewhere
                 now = time.perf_counter_ns()
                 self.record.waits.append((now, (now - before) / 1e9))

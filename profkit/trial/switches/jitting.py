@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import inspect
-from collections.abc import Iterator
-from types import CellType, CodeType, FunctionType
+import time
 from typing import Any
 
+_LOOKING = (
+    0.02,
+    0.01,
+)  # s, and of the time after that, chosen, in which what functions read is looked at
 _STATES = ("state", "params", "train_state", "carry", "variables")
 
 
@@ -38,28 +40,6 @@ def jax_jit(program: Any) -> None:
     program.after.setdefault("optax", []).append(lambda optax: _optax(program, optax))
 
 
-@functools.lru_cache(maxsize=None)
-def _globals(code: CodeType) -> tuple[str, ...]:
-    """The globals that a code reads, and the functions in it, without its names of attributes."""
-    steps = dis.get_instructions(code)
-    parts = [part for part in code.co_consts if isinstance(part, CodeType)]
-    inner = [name for part in parts for name in _globals(part)]
-    return (*inner, *(step.argval for step in steps if step.opname == "LOAD_GLOBAL"))
-
-
-def _read(function: Any, known: Any) -> Iterator[Any]:
-    """What a function, and those that it reads, have from outside: a trace keeps it as it was."""
-    if not isinstance(function, FunctionType) or function.__code__ in known:
-        return
-    known.add(function.__code__)
-    values = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
-    if _is_own(function):
-        values += [function.__globals__.get(name) for name in _globals(function.__code__)]
-    for value in values:
-        yield value
-        yield from _read(value, known)
-
-
 def _is_own(function: Any) -> bool:
     """Whether a function is the program's."""
     code = getattr(function, "__code__", None)
@@ -72,29 +52,54 @@ class _Attempt:
     def __init__(self, program: Any, function: Any) -> None:
         self.program, self.function = program, function
         self.read: Any = None
-        self.jitted = program.jit(function)
+        self.spent, self.start = 0.0, time.perf_counter()
+        self.changed = ""
+        self.jitted = program.jit(self._traced(function))
         self.__name__ = getattr(function, "__name__", "function")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jitted is not None:
-            self._compare(list(_read(self.function, set())))
+            self._compare()
             try:
                 output = self.jitted(*args, **kwargs)
-                self.program.applied("jax-jit")
-                if self.__name__.isidentifier() and _is_own(self.function):
-                    self.program.record.facts["jitted"] = self.__name__
-                return output
             except Exception:  # not to be traced
                 self.jitted = None
+                return self.function(*args, **kwargs)
+            if self.changed:
+                raise RuntimeError(
+                    f"{self.__name__} changes {self.changed} when it is called: jitted, it "
+                    "would only once"
+                )
+            self.program.applied("jax-jit")
+            if self.__name__.isidentifier() and _is_own(self.function):
+                self.program.record.facts["jitted"] = self.__name__
+            return output
         return self.function(*args, **kwargs)
 
-    def _compare(self, read: Any) -> None:
+    def _traced(self, function: Any) -> Any:
+        """The function, which notes what it changes: its arguments, or what it reads."""
+        record = self.program.record
+
+        @functools.wraps(function)
+        def traced(*args: Any, **kwargs: Any) -> Any:
+            before = record.state(args, kwargs, function)
+            output = function(*args, **kwargs)
+            self.changed = record.difference(before, record.state(args, kwargs, function))
+            return output
+
+        return traced
+
+    def _compare(self) -> None:
         """Raises RuntimeError where what the function reads from outside is not as at its trace."""
+        now, record = time.perf_counter(), self.program.record
+        if self.spent > _LOOKING[0] + _LOOKING[1] * (now - self.start):
+            return
+        read = record.state(self.function)
         self.read = self.read or read
-        if len(read) != len(self.read) or any(a is not b for a, b in zip(read, self.read)):
+        self.spent += time.perf_counter() - now
+        if name := record.difference(self.read, read):
             raise RuntimeError(
-                f"{self.__name__} reads a value from outside that has changed: jitted, it would "
-                "keep the first"
+                f"{self.__name__} reads {name}, which has changed: jitted, it would keep the first"
             )
 
 

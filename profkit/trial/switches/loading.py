@@ -7,15 +7,15 @@ import inspect
 import os
 import time
 import weakref
-from collections import deque
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 
 _MOST_WORKERS = 8  # chosen: more rarely help a single GPU
 _PREFETCHED = 4  # batches of each worker, twice torch's default
-_MOST_LOOKS, _PARTS = 10_000, 100  # at parts of a dataset, at an object's; chosen: 10 ms
-_SAMPLE = 4096  # elements of an array that are looked at, chosen
+_LOOKING = (
+    0.02,
+    0.01,
+)  # s, and of the time after that, chosen, in which what workers read is looked at
 
 
 def loader_workers(program: Any) -> None:
@@ -42,19 +42,22 @@ def loader_workers(program: Any) -> None:
 
 
 def _renew_workers(program: Any, early: Any) -> None:
-    """Workers have a copy of the dataset, which a program may change between epochs. The start of
-    those of `early` loaders, made before the first unit, happens once and is no part of one."""
-    loaders, devices = program.torch.utils.data.DataLoader, program.torch.cuda
+    """Workers have a copy of the dataset, which a program may change between epochs, not within
+    one. The start of those of `early` loaders, made before the first unit, happens once and is no
+    part of one."""
+    from torch.utils.data import dataloader
+
+    devices = program.torch.cuda
+    loaders, iterators = dataloader.DataLoader, dataloader._MultiProcessingDataLoaderIter
     known: Any = weakref.WeakKeyDictionary()
-    iterate = loaders.__iter__
+    iterate, following = loaders.__iter__, iterators._next_data
+    watch = _Watch(program.record)
 
     @functools.wraps(iterate)
     def iterated(loader: Any) -> Any:
-        contents: Any = object()
-        with suppress(Exception):  # of tensors without an address
-            contents = _contents(loader.dataset, loader.collate_fn)
+        contents = watch.state(loader.dataset, loader.collate_fn)
         is_once = loader in early and loader not in known
-        if known.setdefault(loader, contents) != contents:
+        if watch.difference(known.setdefault(loader, contents), contents):
             loader._iterator, known[loader] = None, contents
         if is_once and devices.is_initialized():
             devices.synchronize()
@@ -63,31 +66,50 @@ def _renew_workers(program: Any, early: Any) -> None:
         if is_once:
             end = time.perf_counter_ns()
             program.record.pauses.append((end, (end - start) / 1e9))
+        if isinstance(batches, iterators):
+            watch.begin(batches, contents)
         return batches
 
-    loaders.__iter__ = iterated
+    @functools.wraps(following)
+    def followed(batches: Any) -> Any:
+        try:
+            data = following(batches)
+        except StopIteration:
+            watch.look(batches, is_last=True)
+            raise
+        watch.look(batches)
+        return data
+
+    loaders.__iter__, iterators._next_data = iterated, followed
 
 
-def _contents(*roots: Any) -> list[Any]:
-    """What changes with objects that are changed, as far as a look shows: the numbers and words in
-    them, the nearest first, and where the rest lies."""
-    waiting, seen = deque(roots), set[int]()
-    contents: list[Any] = []
-    while waiting and len(contents) < _MOST_LOOKS:
-        value = waiting.popleft()
-        if value is None or isinstance(value, (int, float, str)):
-            contents.append(value)
-        elif hasattr(value, "data_ptr"):
-            contents.append((value.data_ptr(), value._version))
-        elif hasattr(value, "tobytes") and hasattr(value, "flat"):
-            contents.append(value.flat[:: max(1, value.size // _SAMPLE)].tobytes())
-        elif id(value) not in seen:
-            seen.add(id(value))
-            is_many = isinstance(value, (dict, list, tuple))
-            contents.append((id(value), len(value) if is_many else 0))
-            parts = value if is_many else getattr(value, "__dict__", ())
-            waiting += islice(parts.values() if hasattr(parts, "values") else parts, _PARTS)
-    return contents
+class _Watch:
+    """Looks at what workers have copies of, which costs a small part of the time."""
+
+    def __init__(self, record: Any) -> None:
+        self.record, self.difference = record, record.difference
+        self.begun: Any = weakref.WeakKeyDictionary()
+        self.spent, self.start = 0.0, time.perf_counter()
+
+    def state(self, *roots: Any) -> Any:
+        with suppress(Exception):  # of tensors without an address
+            return self.record.state(*roots)
+        return []
+
+    def begin(self, batches: Any, contents: Any) -> None:
+        self.begun[batches] = contents
+
+    def look(self, batches: Any, is_last: bool = False) -> None:
+        """Raises RuntimeError where the program has changed what workers go on reading as it
+        was."""
+        now = time.perf_counter()
+        is_much = self.spent > _LOOKING[0] + _LOOKING[1] * (now - self.start)
+        if batches not in self.begun or (is_much and not is_last):
+            return
+        contents = self.state(batches._dataset, batches._collate_fn)
+        self.spent += time.perf_counter() - now
+        if name := self.difference(self.begun[batches], contents):
+            raise RuntimeError(f"the program changes its dataset while workers read it: {name}")
 
 
 def loader_prefetch(program: Any) -> None:
