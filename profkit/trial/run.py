@@ -29,7 +29,11 @@ from profkit.trial.trial_file import Limit
 WALL = "the whole program"
 PRINTED = "number"  # with which names of printed series begin
 Perturbation = Literal["rounding", "random", ""]
+KEPT = "PROFKIT_KEPT"
+"""The variable with the folder that keeps what runs change (`child.writes`)."""
 _CHILD = Path(__file__).with_name("child") / "__init__.py"
+_WRITES = _CHILD.with_name("writes.py")
+_WRITING = ("sys", "torch.serialization", "safetensors.torch")
 _MODULES = (
     "torch", "jax", "optax", "transformers.generation.utils", "random", "numpy.random",
 )  # fmt: skip
@@ -205,6 +209,7 @@ def run_program(
 def hooked_environment(environment: Mapping[str, str], place: Path) -> dict[str, str]:
     """The variables of a program that follows the plan in the folder `place`."""
     hooks = [Hook(module, _CHILD) for module in _MODULES]
+    hooks += [Hook(module, _WRITES) for module in _WRITING if KEPT in environment]
     return {**injected(environment, hooks, place / "log"), "PROFKIT_TRIAL": str(place / "plan")}
 
 

@@ -16,6 +16,7 @@ from profkit.trial.outcome import outcome
 from profkit.trial.perturbed import perturbed
 from profkit.trial.prepared import Prepared
 from profkit.trial.run import (
+    KEPT,
     TIMED_OUT,
     WALL,
     Extent,
@@ -29,6 +30,7 @@ from profkit.trial.search import Combination, search
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import TrialFile
 from profkit.trial.whole import confirmed
+from profkit.trial.written import put_back
 
 WINDOW = 1.0  # s of units in a run, chosen: as long as the rest of a fork's start takes
 _CACHES = {
@@ -74,7 +76,8 @@ def try_program(
     """
     with ExitStack() as stack:
         place = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-        measure = _Runner(subject, budget, tell, Path(place))
+        measure = _Runner(subject, budget, tell, Path(place).resolve())
+        stack.callback(put_back, measure.kept)
         stack.callback(measure.discard)
         evidence = search(
             measure, switches, budget, time.monotonic, lambda name: tell(name, ""), first
@@ -100,7 +103,8 @@ def try_program(
         if not trial.failure and evidence.unchanged:
             trial = confirmed(trial, evidence, run_whole, run_plain)
             trial = perturbed(trial, evidence, measure.run_with, subject.environment, measure.left)
-    return replace(trial, seconds=budget - measure.left())
+        measure.discard()
+        return replace(trial, seconds=budget - measure.left(), written=put_back(measure.kept))
 
 
 class _Runner:
@@ -111,7 +115,9 @@ class _Runner:
         self, subject: Subject, budget: float, tell: Callable[[str, str], None], place: Path
     ) -> None:
         made = {name: str(place / kind) for name, kind in _CACHES.items()}
-        self.environment = {**made, **_JAX_CACHE, **subject.environment}
+        self.kept = place / "kept"
+        self.kept.mkdir()
+        self.environment = {**made, **_JAX_CACHE, **subject.environment, KEPT: str(self.kept)}
         self.command, self.folder, self.tell = subject.command, _copied(subject), tell
         self.place = place / "prepared"
         self.end = time.monotonic() + budget
