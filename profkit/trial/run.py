@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 import subprocess
 import tempfile
 import time
@@ -22,6 +21,7 @@ from profkit.capture import process
 from profkit.capture.watchdog import Stalled, Watchdog
 from profkit.core.typed_file import part
 from profkit.execution.injection import Hook, injected
+from profkit.trial.copies import copy_folder
 from profkit.trial.prepared import Plan, Prepared
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import Limit
@@ -244,7 +244,7 @@ def _run(
     started, texts = time.monotonic(), [""]
     if folder and copy:
         command = [word.replace(f"{folder}/", f"{copy}/") for word in command]
-        shutil.copytree(folder, copy, symlinks=True)
+        copy_folder(folder, copy)
     try:
         supervisor = begin() if begin else process.start(command, environment, copy)
         return process.follow(supervisor, timeout=timeout, on_text=texts.append, watchdog=rest)

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from profkit.core.errors import BadInput
+from profkit.trial.copies import check_size
 from profkit.trial.outcome import outcome
 from profkit.trial.perturbed import perturbed
 from profkit.trial.prepared import Prepared
@@ -51,7 +51,6 @@ _WHOLE = 0.05  # chosen: of the budget, in which the first run may reach the pro
 _APART = 2  # packages that forks import by themselves, chosen: finding one takes a start
 _SOUND = 2  # forks that end well, chosen: after them a failure is the switch's
 _POLLED = 0.02  # s from one look at what imports to the next
-_LARGEST_COPY = 2 << 30  # bytes, chosen: copied in seconds
 
 
 class Subject(Struct, frozen=True):
@@ -247,8 +246,5 @@ def _copied(subject: Subject) -> Path | None:
     """The folder that each run has a copy of."""
     if not subject.in_copy:
         return None
-    here = Path.cwd()
-    size = sum(path.stat().st_size for path in here.rglob("*") if path.is_file())
-    if size > _LARGEST_COPY:
-        raise BadInput(f"{here}: {size / 1e9:.1f} GB are too much to copy", "leave out --in-copy")
-    return here
+    check_size(Path.cwd())
+    return Path.cwd()
