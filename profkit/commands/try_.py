@@ -66,6 +66,7 @@ def try_(
         return
     from profkit.core.typed_file import encode
     from profkit.runs.run import program_name
+    from profkit.trial.piped import repeated_input
     from profkit.trial.switch import all_switches, chosen_switches
     from profkit.trial.trial import Subject, try_program
     from profkit.trial.trial_file import TRIAL
@@ -83,7 +84,7 @@ def try_(
     files = "" if in_copy else "; files of yours that it writes are put back at the end"
     warn(f"the program runs many times, for {seconds:.0f} s at most{files}")
     subject = Subject(tuple(map(str, program)), dict(os.environ), in_copy)
-    with interruptible(), stage_progress() as tell:
+    with interruptible(), repeated_input(warn), stage_progress() as tell:
         result = try_program(subject, switches, seconds, tell, first)
     if from_run and not result.failure:
         put(encode(result), from_run / TRIAL, force=True)
