@@ -72,11 +72,12 @@ def try_(
     from profkit.trial.trial_file import TRIAL
     from profkit.trial.view import switches_document, trial_document
 
-    switches = chosen_switches(switch)
+    known = all_switches(warn)
+    switches = chosen_switches(switch, known)
     if list_all:
         if output.format == "json":
             raise UsageError("--list has no JSON", "take --format brief or markdown")
-        output.lay_out(switches_document(all_switches()))
+        output.lay_out(switches_document(known))
         return
     if not program or words_after_dashes(context) < len(program):
         raise UsageError("no program is given", "write it after --: profkit try -- python x.py")

@@ -26,7 +26,7 @@ from profkit.trial.run import (
     run_program,
     variables_of,
 )
-from profkit.trial.search import Combination, search
+from profkit.trial.search import Combination, Evidence, search
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import TrialFile
 from profkit.trial.whole import confirmed
@@ -100,10 +100,25 @@ def try_program(
         if measure.left() > 2 * evidence.endless:  # time for two whole runs after all
             evidence.endless = 0.0
         if not trial.failure and evidence.unchanged:
-            trial = confirmed(trial, evidence, run_whole, run_plain)
+            trial = after_whole_runs(trial, evidence, run_whole, run_plain)
             trial = perturbed(trial, evidence, measure.run_with, subject.environment, measure.left)
         measure.discard()
         return replace(trial, seconds=budget - measure.left(), written=put_back(measure.kept))
+
+
+def after_whole_runs(
+    trial: TrialFile,
+    evidence: Evidence,
+    run_whole: Callable[[tuple[str, ...], Perturbation], Result],
+    run_plain: Callable[[], Result | None],
+) -> TrialFile:
+    """The trial after whole runs, as far as these are not interrupted."""
+    try:
+        return confirmed(trial, evidence, run_whole, run_plain)
+    except KeyboardInterrupt:
+        evidence.interrupted = True
+        trial = replace(trial, interrupted=True)
+        return confirmed(trial, evidence, run_whole, run_plain)
 
 
 class _Runner:

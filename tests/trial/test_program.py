@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from profkit.core.errors import EnvironmentProblem
 from profkit.trial.checks import judged, spread
 from profkit.trial.outcome import outcome
 from profkit.trial.run import WALL, Extent, Result, run_program
@@ -264,6 +265,26 @@ def test_a_failing_program_is_reported(tmp_path: Path) -> None:
     assert not stdout
     assert stderr.count("the unchanged program failed: ValueError: no data\n") == 1
     assert stderr.count("no data") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("lost", "lost: no such program; check the path"),
+        ("./run.py", "./run.py: not an executable program; use `-- python ./run.py`"),
+        ("./run", "./run: not an executable program; chmod +x ./run"),
+        ("./room", "./room: a directory, not a program; check the path"),
+    ],
+)
+def test_what_is_no_program_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, problem: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "room").mkdir()
+    for file in ("run", "run.py"):
+        (tmp_path / file).touch()
+    with pytest.raises(EnvironmentProblem, match=re.escape(problem)):
+        run((name,))
 
 
 def test_an_interruption_keeps_results_and_leaves_no_process(tmp_path: Path) -> None:
