@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from profkit.core.errors import EnvironmentProblem
 from profkit.trial.copies import check_size
 from profkit.trial.outcome import outcome
 from profkit.trial.perturbed import perturbed
@@ -73,10 +74,11 @@ def try_program(
     Raises EnvironmentProblem where the program can't be started, BadInput for a folder that is too
     large to copy.
     """
+    here = _folder()
     with ExitStack() as stack:
         place = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-        measure = _Runner(subject, budget, tell, Path(place).resolve())
-        stack.callback(put_back, measure.kept)
+        measure = _Runner(subject, here, budget, tell, Path(place).resolve())
+        stack.callback(put_back, measure.kept, here)
         stack.callback(measure.discard)
         evidence = search(
             measure, switches, budget, time.monotonic, lambda name: tell(name, ""), first
@@ -103,7 +105,7 @@ def try_program(
             trial = after_whole_runs(trial, evidence, run_whole, run_plain)
             trial = perturbed(trial, evidence, measure.run_with, subject.environment, measure.left)
         measure.discard()
-        return replace(trial, seconds=budget - measure.left(), written=put_back(measure.kept))
+        return replace(trial, seconds=budget - measure.left(), written=put_back(measure.kept, here))
 
 
 def after_whole_runs(
@@ -126,13 +128,21 @@ class _Runner:
     where that makes no difference; `tell` is told if it would."""
 
     def __init__(
-        self, subject: Subject, budget: float, tell: Callable[[str, str], None], place: Path
+        self,
+        subject: Subject,
+        here: Path,
+        budget: float,
+        tell: Callable[[str, str], None],
+        place: Path,
     ) -> None:
         made = {name: str(place / kind) for name, kind in _CACHES.items()}
         self.kept = place / "kept"
         self.kept.mkdir()
         self.environment = {**made, **_JAX_CACHE, **subject.environment, KEPT: str(self.kept)}
-        self.command, self.folder, self.tell = subject.command, _copied(subject), tell
+        self.command, self.tell = subject.command, tell
+        self.folder = here if subject.in_copy else None
+        if self.folder:
+            check_size(self.folder)
         self.place = place / "prepared"
         self.end = time.monotonic() + budget
         self.extent = Extent(window=WINDOW, grace=_WHOLE * budget)
@@ -257,9 +267,8 @@ class _Runner:
             self.prepared = None
 
 
-def _copied(subject: Subject) -> Path | None:
-    """The folder that each run has a copy of."""
-    if not subject.in_copy:
-        return None
-    check_size(Path.cwd())
-    return Path.cwd()
+def _folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise EnvironmentProblem("the current folder is gone", "change to another") from None

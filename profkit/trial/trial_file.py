@@ -96,12 +96,17 @@ class KernelResponses(Model, frozen=True, kw_only=True):
     responses: tuple[Response, ...]
 
 
+State = Literal["as before", "changed", "new"]
+
+
 class Written(Model, frozen=True, kw_only=True):
     """A file of the user's that runs in place wrote: put back "as before", "changed" where it was
-    too large to keep or can't be put back, or "new" and as the last of them left it."""
+    too large to keep or can't be put back, which is then kept as `copy`, or "new" and as the last
+    of them left it."""
 
     path: str
-    state: Literal["as before", "changed", "new"]
+    state: State
+    copy: str = ""
 
 
 class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):

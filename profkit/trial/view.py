@@ -95,7 +95,13 @@ def _circumstances(trial: TrialFile) -> str:
 
 def written_words(trial: TrialFile) -> str:
     """Which files the runs wrote, and as what they are left."""
-    states = grouped((_STATES[each.state], each.path) for each in trial.written)
+    states = grouped(
+        (
+            _STATES[each.state],
+            f"{each.path} (it is kept as {each.copy})" if each.copy else each.path,
+        )
+        for each in trial.written
+    )
     words = "; ".join(f"{state}: {_first(paths)}" for state, paths in states.items())
     return f"Files that these runs wrote. {words}."
 

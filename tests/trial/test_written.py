@@ -49,7 +49,7 @@ AFTER = {
 
 
 def test_files_that_runs_change_are_as_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     room, kept = tmp_path / "room", tmp_path / "trial" / "kept"
     (room / "old" / "deep").mkdir(parents=True)
@@ -68,14 +68,26 @@ def test_files_that_runs_change_are_as_before(
         command = (sys.executable, str(tmp_path / "program.py"))
         result = run_program(command, (), Extent(), environment=environment, timeout=300)
         assert result.failure == ""
-    monkeypatch.chdir(room)
-    assert {each.path: each.state for each in put_back(kept)} == AFTER
+    assert {each.path: each.state for each in put_back(kept, room)} == AFTER
     for name in names:
         assert (room / name).read_text() == ("" if name == "runs.db" else name)
         assert (room / name).stat().st_mtime_ns == 1_000_000_001
     assert (room / "log").stat().st_mode & 0o777 == 0o640
     assert str((room / "latest").readlink()) == "a"
-    assert {each.state for each in put_back(kept)} == {"changed", "new"}
+    assert {each.state for each in put_back(kept, room)} == {"changed", "new"}
+
+
+def test_what_cannot_be_put_back_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = tmp_path / "room"
+    saved = Path(f"{tmp_path}/kept{room}/metrics.csv")
+    saved.parent.mkdir(parents=True)
+    saved.write_text("mine")
+    room.write_text("no folder any more")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (row,) = put_back(tmp_path, tmp_path)
+    assert (row.path, row.state) == ("room/metrics.csv", "changed")
+    assert Path(row.copy).read_text() == "mine"
+    assert room.read_text() == "no folder any more"
 
 
 def test_a_failed_trial_leaves_files_as_they_were(tmp_path: Path) -> None:
