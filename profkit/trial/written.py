@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 import shutil
 import tempfile
@@ -54,9 +55,10 @@ def _pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
 
 def _is_same(saved: Path, path: Path) -> bool:
     try:
+        if saved.is_symlink():
+            return path.is_symlink() and saved.readlink() == path.readlink()
         before, now = saved.lstat(), path.lstat()
+        is_as_before = (before.st_size, before.st_mtime_ns) == (now.st_size, now.st_mtime_ns)
+        return is_as_before or filecmp.cmp(saved, path, shallow=False)  # as of locks
     except OSError:
         return False
-    if saved.is_symlink():
-        return path.is_symlink() and saved.readlink() == path.readlink()
-    return (before.st_size, before.st_mtime_ns) == (now.st_size, now.st_mtime_ns)
