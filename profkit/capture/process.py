@@ -2,6 +2,7 @@
 
 import os
 import queue
+import shlex
 import shutil
 import signal
 import stat
@@ -131,7 +132,7 @@ def start(
     Raises EnvironmentProblem where the command can't be started.
     """
     if shutil.which(command[0], path=environment.get("PATH")) is None:
-        raise EnvironmentProblem(f"{command[0]}: no such program", "check the path")
+        raise _not_a_program(command[0])
     with _input() as stdin:
         return subprocess.Popen(
             supervised(command),
@@ -142,6 +143,18 @@ def start(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+
+
+def _not_a_program(word: str) -> EnvironmentProblem:
+    path, quoted = Path(word), shlex.quote(word)
+    if path.is_dir():
+        return EnvironmentProblem(f"{word}: a directory, not a program", "check the path")
+    if not path.is_file():
+        return EnvironmentProblem(f"{word}: no such program", "check the path")
+    if os.access(path, os.X_OK):
+        return EnvironmentProblem(f"{word}: not on the PATH", f"use `-- ./{quoted}`")
+    remedy = f"use `-- python {quoted}`" if path.suffix == ".py" else f"chmod +x {quoted}"
+    return EnvironmentProblem(f"{word}: not an executable program", remedy)
 
 
 def _input() -> IO[bytes]:

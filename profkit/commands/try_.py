@@ -1,8 +1,10 @@
 """`profkit try`: switches turned on from outside, measured against the unchanged program."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -11,6 +13,9 @@ from profkit.commands.kinds import Program
 from profkit.commands.options import interruptible, put, warn, words_after_dashes
 from profkit.core.errors import TargetFailed, UsageError
 from profkit.ui.progress import stage_progress
+
+if TYPE_CHECKING:
+    from profkit.trial.trial_file import TrialFile
 
 TryFormat = Literal["terminal", "brief", "markdown", "json", "html"]
 _BUDGET = 600.0  # s, chosen: a coffee
@@ -61,31 +66,43 @@ def try_(
         return
     from profkit.core.typed_file import encode
     from profkit.runs.run import program_name
+    from profkit.trial.piped import repeated_input
     from profkit.trial.switch import all_switches, chosen_switches
     from profkit.trial.trial import Subject, try_program
     from profkit.trial.trial_file import TRIAL
     from profkit.trial.view import switches_document, trial_document
 
-    switches = chosen_switches(switch)
+    known = all_switches(warn)
+    switches = chosen_switches(switch, known)
     if list_all:
         if output.format == "json":
             raise UsageError("--list has no JSON", "take --format brief or markdown")
-        output.lay_out(switches_document(all_switches()))
+        output.lay_out(switches_document(known))
         return
     if not program or words_after_dashes(context) < len(program):
         raise UsageError("no program is given", "write it after --: profkit try -- python x.py")
     first = _planned(from_run, program_name(program)) if from_run else ()
-    warn(f"the program runs many times, for {seconds:.0f} s at most")
+    files = "" if in_copy else "; files that its Python writes are put back at the end"
+    warn(f"the program runs many times, for {seconds:.0f} s at most{files}")
     subject = Subject(tuple(map(str, program)), dict(os.environ), in_copy)
-    with interruptible(), stage_progress() as tell:
+    with interruptible(), repeated_input(warn), stage_progress() as tell:
         result = try_program(subject, switches, seconds, tell, first)
     if from_run and not result.failure:
         put(encode(result), from_run / TRIAL, force=True)
     if not result.failure or result.interrupted or output.format == "json":
         output.show(result, lambda: trial_document(result))
+    _end(result)
+
+
+def _end(result: TrialFile) -> None:
+    """End the command with the status of its result."""
     if result.interrupted:
         raise typer.Exit(130)
     if result.failure:
+        from profkit.trial.view import written_words
+
+        if result.written:
+            warn(written_words(result))
         raise TargetFailed(f"the unchanged program failed: {result.failure}")
     if not result.is_decided:
         raise typer.Exit(3)

@@ -329,7 +329,7 @@ class _Application(Profiling):
         """The events of a run of the program; raises EnvironmentProblem, TargetFailed, BadInput."""
         database = self.folder / name
         limits = (self.plan.budget, _TIMELINE_SHARE), (self.plan.timeout, _RUNNING_SHARE)
-        duration = min((int(limit * share) for limit, share in limits if limit), default=0)
+        duration = min((max(1, int(limit * share)) for limit, share in limits if limit), default=0)
         options = nsys.NsysOptions(TRACE, graphs, duration=duration, primary=True)
         with self.stage(_RECORDING[graphs == "node"]), self._named(name == NODES) as environment:
             try:

@@ -100,8 +100,9 @@ def _rows(evidence: Evidence) -> Iterator[TrialRow]:
     yield from sorted(rows, key=lambda row: -(row.speedup or 0.0))
     for switch, reason in skipped.items():
         yield _unmeasured((switch,), "not applicable", reason)
+    reason = "interrupted" if evidence.interrupted else "too little time was left to prove a gain"
     for switch in evidence.left:
-        yield _unmeasured((switch,), "not tried", "too little time was left to prove a gain")
+        yield _unmeasured((switch,), "not tried", reason)
 
 
 def _holm(known: Sequence[Comparison], others: int) -> list[Comparison]:

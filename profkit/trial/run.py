@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 import subprocess
 import tempfile
 import time
@@ -22,6 +21,7 @@ from profkit.capture import process
 from profkit.capture.watchdog import Stalled, Watchdog
 from profkit.core.typed_file import part
 from profkit.execution.injection import Hook, injected
+from profkit.trial.copies import copy_folder
 from profkit.trial.prepared import Plan, Prepared
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import Limit
@@ -29,7 +29,11 @@ from profkit.trial.trial_file import Limit
 WALL = "the whole program"
 PRINTED = "number"  # with which names of printed series begin
 Perturbation = Literal["rounding", "random", ""]
+KEPT = "PROFKIT_KEPT"
+"""The variable with the folder that keeps what runs change (`child.writes`)."""
 _CHILD = Path(__file__).with_name("child") / "__init__.py"
+_WRITES = _CHILD.with_name("writes.py")
+_WRITING = ("sys", "torch.serialization", "safetensors.torch")
 _MODULES = (
     "torch", "jax", "optax", "transformers.generation.utils", "random", "numpy.random",
 )  # fmt: skip
@@ -205,6 +209,7 @@ def run_program(
 def hooked_environment(environment: Mapping[str, str], place: Path) -> dict[str, str]:
     """The variables of a program that follows the plan in the folder `place`."""
     hooks = [Hook(module, _CHILD) for module in _MODULES]
+    hooks += [Hook(module, _WRITES) for module in _WRITING if KEPT in environment]
     return {**injected(environment, hooks, place / "log"), "PROFKIT_TRIAL": str(place / "plan")}
 
 
@@ -239,7 +244,7 @@ def _run(
     started, texts = time.monotonic(), [""]
     if folder and copy:
         command = [word.replace(f"{folder}/", f"{copy}/") for word in command]
-        shutil.copytree(folder, copy, symlinks=True)
+        copy_folder(folder, copy)
     try:
         supervisor = begin() if begin else process.start(command, environment, copy)
         return process.follow(supervisor, timeout=timeout, on_text=texts.append, watchdog=rest)

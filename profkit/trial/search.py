@@ -463,10 +463,10 @@ def search(
         unchanged = trial.run(())
         if unchanged.failure:
             return evidence
+        evidence.skipped = {s: why for s in switches if (why := s.lacks(unchanged.features))}
         # What it takes, and how far it differs, without a first run's start.
         if trial.used(trial.cost(()) / 2) < 1 and trial.run(()).failure:
             return evidence
-        evidence.skipped = {s: why for s in switches if (why := s.lacks(unchanged.features))}
         candidates = [switch for switch in switches if switch not in evidence.skipped]
         trial.candidates = len(candidates)
         likely = [each for each in candidates if trial.promise(each) > math.log(_LIKELY)]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from profkit.core.errors import UsageError
 from profkit.core.suggestion import did_you_mean
+from profkit.core.text_files import error_words
 from profkit.core.yaml_files import shipped_yaml
 from profkit.trial.trial_file import Changes
 
@@ -71,27 +73,38 @@ def _named(feature: str) -> str:
     return _NAMES.get(feature, feature.replace("-", " "))
 
 
-def all_switches() -> tuple[Switch, ...]:
-    """The shipped switches, then those of plugins; one of a shipped name is left out."""
+def all_switches(tell: Callable[[str], None] | None = None) -> tuple[Switch, ...]:
+    """The shipped switches, then those of plugins; one of a shipped name is left out, and what is
+    none, which `tell` is told."""
     shipped = {
         name: msgspec.convert({"name": name, **entry}, Switch)
         for name, entry in shipped_yaml("profkit.trial", "switches.yaml").items()
     }
     plugins = {}
     for entry in entry_points(group=GROUP):
-        switch = entry.load()
-        if not isinstance(switch, Switch):
-            raise UsageError(f"{GROUP}: {entry.value} is not a Switch", "remove the package")
-        plugins[switch.name] = switch
+        try:
+            switch = _checked(entry.load())
+            plugins[switch.name] = switch
+        except (Exception, SystemExit) as error:  # whatever a package does at its import
+            package = entry.dist.name if entry.dist else entry.module
+            if tell:
+                tell(f"{package}: its switch {entry.name} is left out: {error_words(error)}")
     return tuple((plugins | shipped).values())
 
 
-def chosen_switches(names: Sequence[str]) -> tuple[Switch, ...]:
-    """The switches of these names; without names all but the one that changes nothing.
+def _checked(switch: Any) -> Switch:
+    if not isinstance(switch, Switch):
+        raise TypeError("it is not a Switch")
+    msgspec.convert(msgspec.to_builtins(switch), Switch)
+    return switch
+
+
+def chosen_switches(names: Sequence[str], switches: Sequence[Switch]) -> tuple[Switch, ...]:
+    """Of switches those of these names; without names all but the one that changes nothing.
 
     Raises UsageError for a name that there isn't.
     """
-    by_name = {switch.name: switch for switch in all_switches()}
+    by_name = {switch.name: switch for switch in switches}
     for name in names:
         if name not in by_name:
             remedy = did_you_mean(name, sorted(by_name), "see `profkit try --list`")

@@ -11,11 +11,13 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from profkit.core.errors import BadInput
+from profkit.core.errors import EnvironmentProblem
+from profkit.trial.copies import check_size
 from profkit.trial.outcome import outcome
 from profkit.trial.perturbed import perturbed
 from profkit.trial.prepared import Prepared
 from profkit.trial.run import (
+    KEPT,
     TIMED_OUT,
     WALL,
     Extent,
@@ -25,10 +27,11 @@ from profkit.trial.run import (
     run_program,
     variables_of,
 )
-from profkit.trial.search import Combination, search
+from profkit.trial.search import Combination, Evidence, search
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import TrialFile
 from profkit.trial.whole import confirmed
+from profkit.trial.written import put_back
 
 WINDOW = 1.0  # s of units in a run, chosen: as long as the rest of a fork's start takes
 _CACHES = {
@@ -49,7 +52,6 @@ _WHOLE = 0.05  # chosen: of the budget, in which the first run may reach the pro
 _APART = 2  # packages that forks import by themselves, chosen: finding one takes a start
 _SOUND = 2  # forks that end well, chosen: after them a failure is the switch's
 _POLLED = 0.02  # s from one look at what imports to the next
-_LARGEST_COPY = 2 << 30  # bytes, chosen: copied in seconds
 
 
 class Subject(Struct, frozen=True):
@@ -72,9 +74,11 @@ def try_program(
     Raises EnvironmentProblem where the program can't be started, BadInput for a folder that is too
     large to copy.
     """
+    here = _folder()
     with ExitStack() as stack:
         place = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-        measure = _Runner(subject, budget, tell, Path(place))
+        measure = _Runner(subject, here, budget, tell, Path(place).resolve())
+        stack.callback(put_back, measure.kept, here)
         stack.callback(measure.discard)
         evidence = search(
             measure, switches, budget, time.monotonic, lambda name: tell(name, ""), first
@@ -98,9 +102,25 @@ def try_program(
         if measure.left() > 2 * evidence.endless:  # time for two whole runs after all
             evidence.endless = 0.0
         if not trial.failure and evidence.unchanged:
-            trial = confirmed(trial, evidence, run_whole, run_plain)
+            trial = after_whole_runs(trial, evidence, run_whole, run_plain)
             trial = perturbed(trial, evidence, measure.run_with, subject.environment, measure.left)
-    return replace(trial, seconds=budget - measure.left())
+        measure.discard()
+        return replace(trial, seconds=budget - measure.left(), written=put_back(measure.kept, here))
+
+
+def after_whole_runs(
+    trial: TrialFile,
+    evidence: Evidence,
+    run_whole: Callable[[tuple[str, ...], Perturbation], Result],
+    run_plain: Callable[[], Result | None],
+) -> TrialFile:
+    """The trial after whole runs, as far as these are not interrupted."""
+    try:
+        return confirmed(trial, evidence, run_whole, run_plain)
+    except KeyboardInterrupt:
+        evidence.interrupted = True
+        trial = replace(trial, interrupted=True)
+        return confirmed(trial, evidence, run_whole, run_plain)
 
 
 class _Runner:
@@ -108,11 +128,21 @@ class _Runner:
     where that makes no difference; `tell` is told if it would."""
 
     def __init__(
-        self, subject: Subject, budget: float, tell: Callable[[str, str], None], place: Path
+        self,
+        subject: Subject,
+        here: Path,
+        budget: float,
+        tell: Callable[[str, str], None],
+        place: Path,
     ) -> None:
         made = {name: str(place / kind) for name, kind in _CACHES.items()}
-        self.environment = {**made, **_JAX_CACHE, **subject.environment}
-        self.command, self.folder, self.tell = subject.command, _copied(subject), tell
+        self.kept = place / "kept"
+        self.kept.mkdir()
+        self.environment = {**made, **_JAX_CACHE, **subject.environment, KEPT: str(self.kept)}
+        self.command, self.tell = subject.command, tell
+        self.folder = here if subject.in_copy else None
+        if self.folder:
+            check_size(self.folder)
         self.place = place / "prepared"
         self.end = time.monotonic() + budget
         self.extent = Extent(window=WINDOW, grace=_WHOLE * budget)
@@ -237,12 +267,8 @@ class _Runner:
             self.prepared = None
 
 
-def _copied(subject: Subject) -> Path | None:
-    """The folder that each run has a copy of."""
-    if not subject.in_copy:
-        return None
-    here = Path.cwd()
-    size = sum(path.stat().st_size for path in here.rglob("*") if path.is_file())
-    if size > _LARGEST_COPY:
-        raise BadInput(f"{here}: {size / 1e9:.1f} GB are too much to copy", "leave out --in-copy")
-    return here
+def _folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise EnvironmentProblem("the current folder is gone", "change to another") from None

@@ -96,6 +96,19 @@ class KernelResponses(Model, frozen=True, kw_only=True):
     responses: tuple[Response, ...]
 
 
+State = Literal["as before", "changed", "new"]
+
+
+class Written(Model, frozen=True, kw_only=True):
+    """A file of the user's that runs in place wrote: put back "as before", "changed" where it was
+    too large to keep or can't be put back, which is then kept as `copy`, or "new" and as the last
+    of them left it."""
+
+    path: str
+    state: State
+    copy: str = ""
+
+
 class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):
     """Switches tried on a program.
 
@@ -104,6 +117,7 @@ class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):
     what all runs took. `checked` says whether exit code and output of whole runs were compared with
     the unchanged program's, and how that ended. `kernels` are those of a program that no switch
     applies to, whose launches were perturbed; `unperturbed` says what was not possible, and why.
+    `written` are files that Python opened for writing.
     """
 
     command: tuple[str, ...]
@@ -121,6 +135,7 @@ class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):
     interrupted: bool = False
     kernels: tuple[KernelResponses, ...] = ()
     unperturbed: tuple[str, ...] = ()
+    written: tuple[Written, ...] = ()
 
     @property
     def is_decided(self) -> bool:

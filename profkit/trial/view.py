@@ -35,13 +35,19 @@ _GROUPS = (
     ("changes results", "Changes results"),
     ("failed", "Failed"),
     ("not applicable", "Not applicable"),
-    ("not tried", "Not tried, for lack of time to prove what they gain"),
+    ("not tried", "Not tried"),
 )
 _PROVEN = {
     "same results": {"nothing", "rounding"},
     "other random numbers: compare your own metric": {"random"},
     "lower precision": {"precision"},
 }
+_STATES = {
+    "as before": "Put back as before",
+    "changed": "changed, and not put back (--in-copy keeps them)",
+    "new": "new, maybe incomplete",
+}
+_NAMED = 5  # files, chosen: a line of a terminal
 _LISTED = {"not applicable", "not tried"}
 
 
@@ -57,6 +63,8 @@ def trial_document(trial: TrialFile) -> doc.Document:
     if trial.unchanged and not any(row.status == "faster" for row in trial.rows):
         blocks.append(doc.Paragraph("No switch is proven to make this program faster."))
     blocks += [*_keeping(trial), *_others(trial), *_responses(trial)]
+    if trial.written:
+        blocks.append(doc.Note(written_words(trial)))
     return doc.Document("Switches tried", tuple(blocks))
 
 
@@ -83,6 +91,24 @@ def _circumstances(trial: TrialFile) -> str:
     if trial.checked:
         words.append(f"{trial.checked}.")
     return " ".join(words)
+
+
+def written_words(trial: TrialFile) -> str:
+    """Which files the runs wrote, and as what they are left."""
+    states = grouped(
+        (
+            _STATES[each.state],
+            f"{each.path} (it is kept as {each.copy})" if each.copy else each.path,
+        )
+        for each in trial.written
+    )
+    words = "; ".join(f"{state}: {_first(paths)}" for state, paths in states.items())
+    return f"Files that these runs wrote. {words}."
+
+
+def _first(paths: Sequence[str]) -> str:
+    more = len(paths) - _NAMED
+    return ", ".join(paths[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def unit_name(unit: str) -> str:
@@ -127,10 +153,14 @@ def _keeping(trial: TrialFile) -> Iterator[doc.Block]:
 
 def _others(trial: TrialFile) -> Iterator[doc.Block]:
     bullets = []
+    if not trial.unchanged:
+        return
     if not trial.framework and all(row.status == "not applicable" for row in trial.rows):
         yield doc.Paragraph("No switch applies: it uses neither torch nor JAX.")
         return
     for status, title in _GROUPS:
+        if status == "not tried" and not trial.interrupted:
+            title = "Not tried, for lack of time to prove what they gain"
         rows = [row for row in trial.rows if row.status == status]
         if rows:
             known = trial.unchanged.faulty if trial.unchanged else ""  # said above

@@ -545,17 +545,20 @@ WAITS = """[ -z "$PROFKIT_MODULE_CALLS" ] || {
 
 
 @pytest.mark.parametrize(
-    ("nsys", "app", "told"),
-    [("", WAITS, "ended with status 3 when its time was over: saved"), ("lingers", "true", "")],
+    ("nsys", "app", "timeout", "duration", "told"),
+    [
+        ("", WAITS, "2.5", "2", "ended with status 3 when its time was over: saved"),
+        ("lingers", "true", "1", "1", ""),  # 0 would be no limit
+    ],
 )
 def test_what_nsys_recorded_until_its_time_was_over_is_used(
-    bench: Bench, nsys: str, app: str, told: str
+    bench: Bench, nsys: str, app: str, timeout: str, duration: str, told: str
 ) -> None:
     planned(bench, program(bench.folder), nsys=nsys)
-    done = bench.profile("--app", "--timeout", "2.5", "--", bench.app(app))
+    done = bench.profile("--app", "--timeout", timeout, "--", bench.app(app))
     assert told in done.stdout
     (words,) = nsys_words(bench)
-    assert {"--trace=cuda,nvtx,cublas,cudnn", "--duration=2"} <= {*words}
+    assert {"--trace=cuda,nvtx,cublas,cudnn", f"--duration={duration}"} <= {*words}
     assert picks(bench).picks
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from profkit.core.errors import EnvironmentProblem
 from profkit.trial.checks import judged, spread
 from profkit.trial.outcome import outcome
 from profkit.trial.run import WALL, Extent, Result, run_program
@@ -196,12 +197,12 @@ def test_weights_and_printed_numbers_are_results_beside_losses(
         assert judgment.series.startswith(series)
 
 
-def cli(folder: Path, *words: str, program: str) -> subprocess.Popen[str]:
+def cli(folder: Path, *words: str, program: str, stdin: int | None = None) -> subprocess.Popen[str]:
     (folder / "program.py").write_text(program)
     command = [sys.executable, "-m", "profkit", "try", *words, "--", sys.executable, "program.py"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     return subprocess.Popen(
-        command, cwd=folder, env=environment, text=True,
+        command, cwd=folder, env=environment, text=True, stdin=stdin,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
@@ -266,6 +267,26 @@ def test_a_failing_program_is_reported(tmp_path: Path) -> None:
     assert stderr.count("no data") == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("lost", "lost: no such program; check the path"),
+        ("./run.py", "./run.py: not an executable program; use `-- python ./run.py`"),
+        ("./run", "./run: not an executable program; chmod +x ./run"),
+        ("./room", "./room: a directory, not a program; check the path"),
+    ],
+)
+def test_what_is_no_program_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, problem: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "room").mkdir()
+    for file in ("run", "run.py"):
+        (tmp_path / file).touch()
+    with pytest.raises(EnvironmentProblem, match=re.escape(problem)):
+        run((name,))
+
+
 def test_an_interruption_keeps_results_and_leaves_no_process(tmp_path: Path) -> None:
     program = (
         "import os, time\n"
@@ -291,6 +312,23 @@ def test_an_interruption_keeps_results_and_leaves_no_process(tmp_path: Path) -> 
         while Path(f"/proc/{pid}").exists():  # init reaps what has ended when it comes to it
             assert time.monotonic() < gone, Path(f"/proc/{pid}/stat").read_text()
             time.sleep(0.02)
+
+
+SUMMING = "import sys, time; time.sleep(0.05); print('sum', sum(map(int, sys.stdin)))"
+
+
+def test_each_run_reads_what_is_piped(tmp_path: Path) -> None:
+    words = ("--switch", "no-change", "--budget", "60s", "--format", "json")
+    process = cli(tmp_path, *words, program=SUMMING, stdin=subprocess.PIPE)
+    stdout, stderr = process.communicate("1\n2\n", timeout=300)
+    trial = json.loads(stdout)
+    assert trial["unchanged"]["runs"] > 1
+    assert trial["unchanged"]["difference"] == 0
+    assert "no input" not in stderr
+    with cli(tmp_path, program="input()", stdin=subprocess.PIPE) as process:
+        assert process.wait(300) == 6  # without an end of the pipe
+        assert process.stderr is not None
+        assert "nothing was piped to it within 1 s: runs read no input" in process.stderr.read()
 
 
 def test_a_hang_ends_by_the_budget(tmp_path: Path) -> None:

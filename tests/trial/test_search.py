@@ -9,6 +9,7 @@ from profkit.trial.outcome import outcome
 from profkit.trial.run import Perturbation, Result
 from profkit.trial.search import Combination, Evidence, best, search
 from profkit.trial.trial_file import TrialFile
+from profkit.trial.view import trial_document
 from profkit.trial.whole import confirmed
 from tests.conftest import NIGHTLY
 from tests.trial import hand_measured
@@ -116,6 +117,17 @@ def test_an_interruption_keeps_what_was_measured() -> None:
     assert trial.interrupted
     assert trial.runs == 20
     assert row(trial, "compile").status == "faster"
+
+
+def test_an_interruption_is_no_lack_of_time_or_of_switches() -> None:
+    for runs in (0, 1):
+        trial = SimulatedProgram(interrupt_after=runs).trial()
+        text = str(trial_document(trial).blocks)
+        assert "Interrupted" in text
+        assert "lack of time" not in text
+        assert "neither torch nor JAX" not in text
+        assert {each.reason for each in trial.rows if each.status == "not tried"} <= {"interrupted"}
+    assert row(trial, "jax-jit").status == "not applicable"
 
 
 @pytest.mark.parametrize("between", [0.003, 0.02, 0.06])

@@ -77,8 +77,9 @@ def compiled_library(folder: Path) -> Path:
     words = [compiler, *options, str(library), str(_SOURCE), "-ldl"]
     done = subprocess.run([*words, "-lpthread"], capture_output=True, text=True, timeout=_SECONDS)
     if done.returncode:
-        last = (done.stderr.strip() or str(done.returncode)).splitlines()[-1]
-        raise EnvironmentProblem(f"{compiler} failed: {last}", "check it")
+        errors = [line.rstrip(".") for line in done.stderr.splitlines() if "error" in line]
+        said = errors[0] if errors else f"exit code {done.returncode}"
+        raise EnvironmentProblem(f"{compiler} failed: {said}", "check it")
     return library
 
 

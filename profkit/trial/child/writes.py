@@ -1,0 +1,125 @@
+"""Keeps files as they were before the program's first run changes them.
+
+Any Python from 3.9 on loads this file at its start, as a hook of `sys`, without profkit, and as one
+of libraries that write files without Python's `open`. PROFKIT_KEPT is a folder: what was at PATH is
+in `kept/PATH`, or its size and time in `large/PATH` where it is too large; `new/PATH` was not there
+before. `profkit.trial.written` puts it back.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import stat
+import sys
+from typing import Any
+
+MOST = 1 << 30  # bytes in all, chosen: copied in a second
+_KINDS = ("kept", "large", "new")
+_CHANGING = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND
+_EVENTS = frozenset(("open", "os.rename", "os.remove", "os.truncate", "sqlite3.connect"))
+_OF_NAMES = ("os.rename", "os.remove")  # not of what links lead to
+_WRITERS = {"torch.serialization": "_open_zipfile_writer", "safetensors.torch": "save_file"}
+_NO_FILES = ("/dev", "/proc", "/sys")
+_CHUNK = 1 << 20
+
+
+def install(module: Any) -> None:
+    """Listen to this process, or have it hear of what a library writes."""
+    folder = os.environ.get("PROFKIT_KEPT", "")
+    if module is sys and folder:
+        hear = _Keeper(folder, os.path.dirname(os.environ["PROFKIT_TRIAL"])).hear
+
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:  # faster than a method
+            if event in _EVENTS:
+                hear(event, arguments)
+
+        sys.addaudithook(hook)
+    elif function := getattr(module, _WRITERS.get(module.__name__, ""), None):
+
+        @functools.wraps(function)
+        def writing(*args: Any, **kwargs: Any) -> Any:
+            for value in (*args, *kwargs.values()):
+                if isinstance(value, (str, os.PathLike)):
+                    sys.audit("open", os.fspath(value), None, os.O_WRONLY)
+            return function(*args, **kwargs)
+
+        setattr(module, _WRITERS[module.__name__], writing)
+
+
+class _Keeper:
+    def __init__(self, folder: str, place: str) -> None:
+        self._folder, self._known = folder, set[str]()
+        self._left_out = (os.path.dirname(folder), os.path.realpath(place), *_NO_FILES)
+
+    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Keep what is at the paths of an event, before it is changed."""
+        if event == "open" and not (arguments[2] or 0) & _CHANGING:
+            return
+        paths = arguments[: 2 if event == "os.rename" else 1]
+        folders = arguments[len(paths) :] if event in _OF_NAMES else ()
+        for number, path in enumerate(paths):
+            if isinstance(path, (str, bytes)):
+                try:
+                    opened = folders[number] if number < len(folders) else -1
+                    self._keep(_resolved(os.fsdecode(path), opened, event in _OF_NAMES))
+                except (OSError, ValueError):  # the program will meet it, too
+                    pass
+
+    def _keep(self, path: str) -> None:
+        if path in self._known:
+            return
+        is_own = any(path == each or path.startswith(each + "/") for each in self._left_out)
+        known = (os.path.lexists(f"{self._folder}/{kind}{path}") for kind in _KINDS)
+        if not (is_own or "/__pycache__/" in path or any(known)):
+            self._copy(path)
+        self._known.add(path)
+
+    def _copy(self, path: str) -> None:
+        """Have it known as a whole, or not at all: a process may be killed now."""
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:
+            os.close(os.open(self._place("new", path), os.O_CREAT))
+            return
+        if stat.S_ISLNK(status.st_mode):
+            os.symlink(os.readlink(path), self._place("kept", path))
+        if not stat.S_ISREG(status.st_mode):
+            return
+        kind = "kept" if self._has_room(status.st_size) else "large"
+        place = self._place(kind, path)
+        part = f"{self._folder}/{os.getpid()}"
+        with open(path, "rb") as source, open(part, "wb") as target:
+            while kind == "kept" and (chunk := source.read(_CHUNK)):
+                target.write(chunk)
+            target.truncate(status.st_size)
+        os.chmod(part, stat.S_IMODE(status.st_mode))
+        os.utime(part, ns=(status.st_atime_ns, status.st_mtime_ns))
+        os.link(part, place)  # of two processes the first
+        os.unlink(part)
+
+    def _place(self, kind: str, path: str) -> str:
+        place = f"{self._folder}/{kind}{path}"
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        return place
+
+    def _has_room(self, size: int) -> bool:
+        """Whether a file of this size is not too large, which is noted."""
+        disk = os.statvfs(self._folder)
+        with open(f"{self._folder}/sizes", "a+", encoding="ascii") as sizes:
+            sizes.seek(0)
+            total = size + sum(map(int, sizes))
+            has_room = total <= MOST and 2 * size < disk.f_bavail * disk.f_frsize
+            if has_room:
+                sizes.write(f"{size}\n")
+        return has_room
+
+
+def _resolved(path: str, opened: int, is_name: bool) -> str:
+    """The path without links, within an open folder where there is one."""
+    if opened >= 0:
+        path = os.path.join(f"/proc/self/fd/{opened}", path)
+    if not is_name:
+        return os.path.realpath(path)
+    folder, name = os.path.split(os.path.abspath(path))
+    return os.path.join(os.path.realpath(folder), name)

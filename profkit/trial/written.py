@@ -1,0 +1,64 @@
+"""The user's files that runs of a program changed, put back as they were (`child.writes`)."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from profkit.trial.trial_file import State, Written
+
+
+def put_back(folder: Path, here: Path) -> tuple[Written, ...]:
+    """Put back what was kept in a folder, and say what became of each file that runs wrote; of new
+    ones only those that are `here`: others are caches."""
+
+    def written(path: Path, state: State, copy: str = "") -> Written:
+        shown = path.relative_to(here) if here in path.parents else path
+        return Written(path=str(shown), state=state, copy=copy)
+
+    changed = [each for each in _pairs(folder / "kept") if not _is_same(*each)]
+    copies = [(path, _put_back(saved, path)) for saved, path in changed]
+    rows = [written(path, "changed" if copy else "as before", copy) for path, copy in copies]
+    rows += [
+        written(p, "changed") for saved, p in _pairs(folder / "large") if not _is_same(saved, p)
+    ]
+    new = (path for _, path in _pairs(folder / "new") if path.is_file() and here in path.parents)
+    return (*rows, *(written(path, "new") for path in new))
+
+
+def _put_back(saved: Path, path: Path) -> str:
+    """Put a file back; where that fails, the path where it is kept from now on."""
+    part = path.with_name(f".{path.name}.profkit")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(saved, part, follow_symlinks=False)
+        part.replace(path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        return str(saved.replace(Path(tempfile.mkdtemp(prefix="profkit-kept-"), path.name)))
+    return ""
+
+
+def _pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Each file in a folder, and the path that it stands for."""
+    for root, _, names in os.walk(folder):
+        for name in sorted(names):
+            saved = Path(root, name)
+            yield saved, Path("/", saved.relative_to(folder))
+
+
+def _is_same(saved: Path, path: Path) -> bool:
+    try:
+        if saved.is_symlink():
+            return path.is_symlink() and saved.readlink() == path.readlink()
+        before, now = saved.lstat(), path.lstat()
+        is_as_before = (before.st_size, before.st_mtime_ns) == (now.st_size, now.st_mtime_ns)
+        return is_as_before or filecmp.cmp(saved, path, shallow=False)  # as of locks
+    except OSError:
+        return False

@@ -1,0 +1,125 @@
+"""Files that a program in place writes, and what is left of them."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.trial.run import KEPT, Extent, run_program
+from profkit.trial.written import put_back
+from tests.trial.test_program import cli
+
+WRITING = """
+import os, shutil, sqlite3, sys, torch
+open(1, "w", closefd=False).write("")
+folder = os.environ["ROOM"]
+os.chdir(folder)
+open("metrics.csv", "w").write("step")
+open("log", "a").write("more")
+open("read")
+open("lock", "w").write("lock")
+open("made", "w").close()
+torch.save({}, "weights.pt")
+open("part", "w").write("new")
+os.replace("part", "replaced")
+os.remove("latest")
+os.symlink("b", "latest")
+shutil.rmtree("old", ignore_errors=True)
+sqlite3.connect("runs.db").execute("create table if not exists a(b)")
+open("large", "w").close()
+os._exit(0)
+"""
+AFTER = {
+    "large": "changed",
+    "made": "new",
+    **dict.fromkeys(
+        (
+            "latest",
+            "log",
+            "metrics.csv",
+            "old/deep/model",
+            "replaced",
+            "runs.db",
+            "weights.pt",
+        ),
+        "as before",
+    ),
+}
+
+
+def test_files_that_runs_change_are_as_before(
+    tmp_path: Path,
+) -> None:
+    room, kept = tmp_path / "room", tmp_path / "trial" / "kept"
+    (room / "old" / "deep").mkdir(parents=True)
+    kept.mkdir(parents=True)
+    (kept / "sizes").write_text(f"{(1 << 30) - 100}\n")  # almost all that is kept
+    names = (
+        "lock",
+        "log",
+        "metrics.csv",
+        "old/deep/model",
+        "read",
+        "replaced",
+        "runs.db",
+        "weights.pt",
+    )
+    for name in names:
+        (room / name).write_text("" if name == "runs.db" else name)
+        os.utime(room / name, ns=(1, 1_000_000_001))
+    (room / "log").chmod(0o640)
+    (room / "large").write_text("x" * 100)
+    (room / "latest").symlink_to("a")
+    (tmp_path / "program.py").write_text(WRITING)
+    environment = {**os.environ, KEPT: str(kept), "ROOM": str(room)}
+    for _ in range(2):
+        command = (sys.executable, str(tmp_path / "program.py"))
+        result = run_program(command, (), Extent(), environment=environment, timeout=300)
+        assert result.failure == ""
+    assert {each.path: each.state for each in put_back(kept, room)} == AFTER
+    for name in names:
+        assert (room / name).read_text() == ("" if name == "runs.db" else name)
+        assert name == "lock" or (room / name).stat().st_mtime_ns == 1_000_000_001
+    assert (room / "log").stat().st_mode & 0o777 == 0o640
+    assert str((room / "latest").readlink()) == "a"
+    assert {each.state for each in put_back(kept, room)} == {"changed", "new"}
+
+
+def test_what_cannot_be_put_back_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = tmp_path / "room"
+    saved = Path(f"{tmp_path}/kept{room}/metrics.csv")
+    saved.parent.mkdir(parents=True)
+    saved.write_text("mine")
+    room.write_text("no folder any more")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (row,) = put_back(tmp_path, tmp_path)
+    assert (row.path, row.state) == ("room/metrics.csv", "changed")
+    assert Path(row.copy).read_text() == "mine"
+    assert room.read_text() == "no folder any more"
+
+
+def test_a_failed_trial_leaves_files_as_they_were(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text("mine")
+    program = "open('metrics.csv', 'w'); open('made', 'w'); raise ValueError('no data')"
+    _, stderr = cli(tmp_path, program=program).communicate(timeout=300)
+    assert "Put back as before: metrics.csv; new, maybe incomplete: made." in stderr
+    assert (tmp_path / "metrics.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_the_answer_names_what_was_written(tmp_path: Path, *, copied: bool) -> None:
+    (tmp_path / "room").mkdir()
+    outside, inside = tmp_path / "outside", tmp_path / "room" / "inside"
+    outside.write_text("mine")
+    inside.write_text("mine")
+    program = f"import time; time.sleep(0.05)\nfor path in ({str(outside)!r}, 'inside'):\n"
+    program += "    with open(path, 'a') as file: file.write('more')\n"
+    words = ["--switch", "no-change", "--budget", "60s", "--format", "json"]
+    process = cli(tmp_path / "room", *words, *["--in-copy"] * copied, program=program)
+    trial = json.loads(process.communicate(timeout=300)[0])
+    paths = [str(outside)] if copied else ["inside", str(outside)]
+    states = {each["path"]: each["state"] for each in trial["written"]}
+    assert states == dict.fromkeys(paths, "as before")
+    assert (outside.read_text(), inside.read_text()) == ("mine", "mine")
