@@ -36,6 +36,8 @@ Amounts = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 KERNELS, COPIES, FILLS, GAPS = "kernels", "copies", "memset", "idle"
+ON_GPU = (KERNELS, COMMUNICATION, COPIES, FILLS)
+"""Groups of parts in which the GPU works."""
 UNRECORDED = "not recorded"
 
 LAUNCH_BOUND = "launch-bound"

@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from profkit.application.application import read_application
 from profkit.application.causes import quantities_of, replayed
-from profkit.application.groups import explained_share
+from profkit.application.groups import explained_of_gpu
+from profkit.application.parts import ON_GPU
 from profkit.application.score import read_measured
 from profkit.core.errors import BadInput
 from profkit.core.text_files import read_text
@@ -97,7 +98,7 @@ def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
     )
     likely = {item.rule.category: item.speedup for item in reversed(found)}
     known = [_change(name, each, found, rules) for name, each in measured.changes.items()]
-    groups = application.groups
+    groups, parts = application.groups, application.processes[0].parts
     return ProgramScore(
         name=folder.name,
         cause=(cause := label.get("cause", "")),
@@ -106,8 +107,8 @@ def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
         contradicted=_contradicted(measured, accepted, rules),
         named=tuple((category, likely[category]) for category in causes),
         best=_best(measured, rules),
-        explained=explained_share(groups),
-        busy=sum(group.share for group in groups),
+        explained=explained_of_gpu(groups, parts, found),
+        busy=sum(parts.share(part) for group in ON_GPU for part in parts.group(group)),
         groups=tuple(GroupShare(each.name, each.share, each.text) for each in groups[:_GROUPS]),
         changes=tuple(change for change in known if change),
         step_ms=steps[0].median * 1e3,
