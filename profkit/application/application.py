@@ -37,7 +37,7 @@ from profkit.rules.known_trial import NO_TRIAL, KnownTrial
 from profkit.rules.rule_file import shipped_rules
 from profkit.rules.tried import Tried
 from profkit.timeline.events import Events, Times
-from profkit.timeline.lost_work import FAILED_REMEDY, REMEDY, failed_tracing, lost_work
+from profkit.timeline.lost_work import FAILED_REMEDY, failed_tracing, lost_work, remedy
 
 TITLES = {
     KERNELS: "Kernels",
@@ -241,7 +241,7 @@ def read_application(
         lost, failed = lost_work(events), failed_tracing(events)
         more = FAILED_REMEDY if failed else "record more: `nsys profile -t cuda`"
         message = ": ".join(filter(None, ("no GPU work in this timeline", lost or failed)))
-        raise BadInput(f"{events.path}: {message}", REMEDY if lost else more)
+        raise BadInput(f"{events.path}: {message}", remedy(events) if lost else more)
     if named is not None:
         by_device = {steps.device: steps for steps in steady_steps(named, nvtx)}
         rows = [_named(row, named, by_device.get(row.steps.device), explain) for row in rows]

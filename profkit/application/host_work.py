@@ -13,12 +13,9 @@ from msgspec import Struct
 
 from profkit.application.replay import LONG_GAP, Call, Replay, Work
 from profkit.core.grouping import grouped
+from profkit.timeline.cuda_calls import SMALL_COPY, TO_DEVICE
 from profkit.timeline.work import Mask
 
-SMALL_COPY = 64 << 10
-"""Bytes up to which a copy is about its latency: the CUDA driver stages pageable copies to the
-device up to this size and returns ("API synchronization behavior" in the CUDA documentation)."""
-TO_DEVICE = "host to device"
 _NO_LAUNCH = 5e6
 """ns that issuing one launch does not take, chosen: JAX without jit takes 0.3 ms an operation."""
 

@@ -48,11 +48,11 @@ RATES = {
 IMAGES = frozenset({CONVOLUTION, "pooling", "norm"})
 """Kinds that have kernels for either order of channels and pixels."""
 _HALVES = {"BF16", "FP16"}
-_MULTIPLYING = {*PRODUCTS, ATTENTION}
+MULTIPLYING = {*PRODUCTS, ATTENTION}
 _SHARES: Mapping[str, Callable[[KernelTraits], bool]] = {
     "double_share": lambda each: each.double,
-    "fp32_product_share": lambda each: each.kind in _MULTIPLYING and each.arithmetic == "FP32",
-    "tf32_product_share": lambda each: each.kind in _MULTIPLYING and each.arithmetic == "TF32",
+    "fp32_product_share": lambda each: each.kind in MULTIPLYING and each.arithmetic == "FP32",
+    "tf32_product_share": lambda each: each.kind in MULTIPLYING and each.arithmetic == "TF32",
     "layout_share": lambda each: each.layout,
     "planar_share": lambda each: each.planar and each.kind in IMAGES,
     "unaligned_share": lambda each: each.aligned < ALIGNED,
@@ -71,7 +71,7 @@ def convert(replay: Replay, arithmetic: str) -> None:
 
 def converted(traits: KernelTraits, arithmetic: str, rates: Mapping[str, float]) -> float:
     """The share of a kernel's time that remains at best."""
-    if traits.kind in _MULTIPLYING:
+    if traits.kind in MULTIPLYING:
         now, then = (
             rates.get(RATES.get(each, ""), 0.0) for each in (traits.arithmetic, arithmetic)
         )

@@ -122,10 +122,13 @@ def kernels_of(events: Events, kind: str) -> Mask:
     return np.array(named, dtype=np.bool_)[events.kernels.name]
 
 
-def group_statement(group: str) -> str:
-    """What the names of a group's kernels say of its limit; "" for nothing."""
-    rows = _patterns().statements
-    return next((limit for pattern, limit in rows.items() if re.search(pattern, group)), "")
+def group_statement(group: str) -> tuple[str, bool]:
+    """What the names of a group's kernels say, "" for nothing, and whether that is its limit."""
+    for is_limit, rows in ((False, _patterns().statements), (True, _patterns().limits)):
+        for pattern, text in rows.items():
+            if re.search(pattern, group):
+                return text, is_limit
+    return "", False
 
 
 def _first(patterns: Mapping[str, str], name: str) -> str:
@@ -172,6 +175,7 @@ class _KindsFile(Struct, frozen=True):
     message: dict[str, str]
     traits: dict[str, str]
     frameworks: dict[str, str]
+    limits: dict[str, str]
     statements: dict[str, str]
     kinds: tuple[_Named, ...]
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from profkit.application.host_work import SMALL_COPY, TO_DEVICE, HostCalls
+from profkit.application.host_work import HostCalls
 from profkit.application.kernel_kinds import (
     COMMUNICATION,
     GRAPH,
@@ -25,7 +25,7 @@ from profkit.application.nccl_calls import latest_starts
 from profkit.application.replay import ASKS, LONG_GAP, is_silent
 from profkit.application.steps import Steps
 from profkit.timeline import cuda_calls, intervals
-from profkit.timeline.cuda_calls import call_kind
+from profkit.timeline.cuda_calls import SMALL_COPY, TO_DEVICE, call_kind
 from profkit.timeline.events import Events, Times
 from profkit.timeline.intervals import NOTHING, Cover
 from profkit.timeline.lost_work import lost_work
@@ -36,6 +36,8 @@ Amounts = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 KERNELS, COPIES, FILLS, GAPS = "kernels", "copies", "memset", "idle"
+ON_GPU = (KERNELS, COMMUNICATION, COPIES, FILLS)
+"""Groups of parts in which the GPU works."""
 UNRECORDED = "not recorded"
 
 LAUNCH_BOUND = "launch-bound"
@@ -69,7 +71,6 @@ LATENCY_MOST = 50_000  # ns; chosen: what takes longer waits for something else
 
 MOST_WORK = 250_000  # pieces of work that are analyzed at once; chosen: 100 MB
 
-_CLOCKS = 2_000  # ns, chosen: as the replay's
 _RETURN = 1_000  # ns; chosen: a wait may end as the GPU does, by clocks that differ a little
 _CAUSES = {
     cuda_calls.ALLOCATION: ALLOCATION,
@@ -460,7 +461,8 @@ def _host_work(program: _Program, rows: Integers) -> Cover:
     to_device = _are(events.memory_kinds, lambda each: each.kind == TO_DEVICE)[kind]
     pageable = _are(events.memory_kinds, lambda each: "pageable" in each.words)[kind]
     of_host = _are(events.memory_kinds, lambda each: "host" in each.kind)[kind]
-    is_done = of_host & (work.end[copied] <= calls.end[work.call[copied]] + _CLOCKS)
+    synchronous = _are(events.call_names, cuda_calls.is_synchronous)[calls.name[work.call[copied]]]
+    blocks = of_host & cuda_calls.blocks(synchronous, pageable, to_device, is_large)
 
     def some_of(works: Integers) -> Mask:
         found: Mask = np.bincount(of_call[works], minlength=len(rows)) > 0
@@ -472,7 +474,7 @@ def _host_work(program: _Program, rows: Integers) -> Cover:
         sends=np.bincount(of_call[copied], sizes, minlength=len(rows)).astype(np.int64),
         submits=some_of(np.setdiff1d(np.arange(len(work)), copied[to_device])),
         waits=waits,
-        waited=waits | (some_of(copied[is_done]) & ~some_of(copied[pageable & is_large])),
+        waited=waits | (some_of(copied[blocks]) & ~some_of(copied[pageable & is_large])),
     ).of_work
     return since[before], start[before]
 

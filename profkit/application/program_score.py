@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from profkit.application.application import read_application
 from profkit.application.causes import quantities_of, replayed
-from profkit.application.groups import explained_share
+from profkit.application.groups import explained_of_gpu
+from profkit.application.parts import ON_GPU
 from profkit.application.score import read_measured
 from profkit.core.errors import BadInput
 from profkit.core.text_files import read_text
@@ -48,6 +49,7 @@ _CATEGORIES: Mapping[str, frozenset[str]] = {
 _SWITCHES: Mapping[str, tuple[str, ...]] = {
     "remove-item": ("synchronization", "data_loader"),
     "one-read": ("synchronization",),
+    "no-sync": ("synchronization",),
     "log-every-20": ("synchronization",),
     "pad-vocabulary": ("unaligned_products",),
     "no-empty-cache": ("emptied_cache", "allocation"),
@@ -96,8 +98,7 @@ def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
         item.rule.category for item in found if item.rule.category != BUSY_KERNELS
     )
     likely = {item.rule.category: item.speedup for item in reversed(found)}
-    known = [_change(name, each, found, rules) for name, each in measured.changes.items()]
-    groups = application.groups
+    groups, parts = application.groups, application.processes[0].parts
     return ProgramScore(
         name=folder.name,
         cause=(cause := label.get("cause", "")),
@@ -106,10 +107,10 @@ def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
         contradicted=_contradicted(measured, accepted, rules),
         named=tuple((category, likely[category]) for category in causes),
         best=_best(measured, rules),
-        explained=explained_share(groups),
-        busy=sum(group.share for group in groups),
+        explained=explained_of_gpu(groups, parts, found),
+        busy=sum(parts.share(part) for group in ON_GPU for part in parts.group(group)),
         groups=tuple(GroupShare(each.name, each.share, each.text) for each in groups[:_GROUPS]),
-        changes=tuple(change for change in known if change),
+        changes=tuple(_change(*change, found, rules) for change in measured.changes.items()),
         step_ms=steps[0].median * 1e3,
     )
 
@@ -148,11 +149,9 @@ def _contradicted(measured: _Summary, accepted: Collection[str], rules: Sequence
 
 def _change(
     name: str, change: _Change, found: Sequence[Finding], rules: Sequence[Rule]
-) -> ChangeScore | None:
-    """The measured and the estimated gain of a change; None for one that no rule is about."""
+) -> ChangeScore:
+    """The measured and the estimated gain of a change."""
     meant = _meant(name, rules)
-    if not meant:
-        return None
     items = {item.rule.name: item for item in found}
     item = next((items[rule] for rule in meant if rule in items), None)
     low, high = item.range if item else (1.0, 1.0)
@@ -166,4 +165,5 @@ def _change(
         likely=likely,
         high=high,
         bound=item.bound if item else math.nan,
+        rules=tuple(meant),
     )

@@ -31,7 +31,14 @@ from profkit.core.errors import BadInput
 from profkit.core.grouping import grouped
 from profkit.core.typed_file import part
 from profkit.hardware.gpus import flop_per_cycle
-from profkit.timeline.cuda_calls import ALLOCATION, call_kind
+from profkit.timeline.cuda_calls import (
+    ALLOCATION,
+    SMALL_COPY,
+    TO_DEVICE,
+    blocks,
+    call_kind,
+    is_synchronous,
+)
 from profkit.timeline.events import Events, GpuWork, Times
 
 US = 1e3  # ns
@@ -41,7 +48,8 @@ TYPICAL_GAP = 0.45 * US
 pipeline.cu) take without a profiler beyond their durations, and the same between those of a CUDA
 graph; 1.0 µs are recorded with nsys."""
 _CLOSE = 10 * US  # ns, chosen: work that starts so soon after other work ended waited for it
-_SKEW = 2 * US  # ns, chosen: more than the clocks of host and GPU differ after nsys aligned them
+_SKEW = 2 * US  # ns, chosen: more than nsys's clocks differ in most of its recordings
+_LATEST_COPIES = 5  # percentile, chosen: single calls may be recorded wrong
 _BLOCKED = 20 * US  # ns, chosen: no launch call takes this long unless the queue is full
 _MOST_STEPS = 4  # chosen: steps that differ by turns of two or four are averaged
 _NEAR = 0.02  # of the median step, chosen: far less than a slow step adds to the mean of four
@@ -370,6 +378,7 @@ class _Recorded(Graph):
         self.call_index: dict[int, int] = {}
         self.streams: dict[int, int] = {}
         self.roles = [_role(name) for name in events.call_names]
+        self.skew = max(_SKEW, gpu_ahead(events))
 
     def add_calls(self, process: int, bounds: Sequence[int]) -> None:
         """The calls of a process from the first of some bounds of steps to the last."""
@@ -589,7 +598,7 @@ class _Recorded(Graph):
             work.stream_lag = min(self.gap, work.start - end) if end > -math.inf else 0.0
             for other in awaited.get(index, ()):
                 lag = work.start - self.works[other].end
-                if lag >= -_SKEW:
+                if lag >= -self.skew:
                     work.awaits.append(Wait(other, min(lag, self.gap)))
             times = [self.works[wait.work].end for wait in work.awaits]
             lags = [wait.lag for wait in work.awaits]
@@ -598,7 +607,7 @@ class _Recorded(Graph):
                 end + work.stream_lag,
                 *(time + lag for time, lag in zip(times, lags, strict=True)),
             )
-            if work.start > known + _SKEW:
+            if work.start > known + self.skew:
                 place = bisect_right(order[work.rank], (work.start, len(self.works))) - 1
                 ended, other = order[work.rank][place] if place >= 0 else (-math.inf, -1)
                 is_near = work.start - ended <= _CLOSE and self.works[other].stream != work.stream
@@ -688,9 +697,13 @@ class _Recorded(Graph):
                 before.role = "wait"
 
     def _is_awaited(self, index: int, call: Call) -> bool:
-        """Whether a call may have waited for its copy: one on the GPU alone returns at once."""
+        """Whether a call waited for its copy: one on the GPU alone returns at once, and one to the
+        GPU as soon as the rest of it is staged."""
         work = self.works[index]
-        return "host" in work.direction and work.end <= call.end + _SKEW
+        to_device = work.direction == TO_DEVICE
+        waits = blocks(is_synchronous(call.name), work.pageable, to_device, work.size > SMALL_COPY)
+        overlaps = work.start <= call.end + self.skew
+        return "host" in work.direction and bool(waits) and overlaps
 
     def _link_blocked(self, call: Call, started: _Ordered, usual: float) -> None:
         """A launch that waited for room in the queue: until earlier work started.
@@ -716,7 +729,7 @@ class _Recorded(Graph):
 
     def _ended_before(self, call: Call, ended: _Ordered) -> int:
         """The last work that ended before a call did, and was submitted before that."""
-        work = ended.last(call.end + _SKEW)
+        work = ended.last(call.end + self.skew)
         while work >= 0 and self._submitted(work) >= call.end:
             work = ended.before(work)
         return work
@@ -835,6 +848,18 @@ class _Recorded(Graph):
             ranks=ranks,
             rates=flop_per_cycle(self.events.gpus[0].cc) if self.events.gpus else {},
         )
+
+
+def gpu_ahead(events: Events) -> float:
+    """How far the GPU's clock is ahead of the host's, ns, by copies to pageable memory, which end
+    before their calls do; what is less than a call takes to return is not seen."""
+    copies, calls = events.memory_operations, events.calls
+    kinds = [
+        each.kind == "device to host" and "pageable" in each.words for each in events.memory_kinds
+    ]
+    rows = np.flatnonzero(np.array([*kinds, False])[copies.kind] & (copies.call >= 0))
+    late = copies.end[rows] - calls.end[copies.call[rows]]
+    return float(np.percentile(late, 100 - _LATEST_COPIES)) if len(rows) else -math.inf
 
 
 def is_silent(asked: float, end: float, start: float) -> bool:

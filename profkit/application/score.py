@@ -28,7 +28,7 @@ from profkit.rules.checklist import application_items
 from profkit.rules.rule_file import Rule
 from profkit.score.stories import CauseNamed, StoryScore
 from profkit.timeline.events import Events
-from profkit.timeline.lost_work import lost_work
+from profkit.timeline.lost_work import lost_graphs
 from profkit.timeline.reader import read as read_events
 
 T = TypeVar("T")
@@ -134,7 +134,7 @@ def _gain(times: StoryTimes) -> float:
 def side_of(folder: Path, side: str) -> Events:
     """The timeline of a side; where it lost GPU work, the one with CUDA graphs by node."""
     events, nodes = read_events(folder / f"{side}.sqlite"), folder / f"{side}.nodes.sqlite"
-    return read_events(nodes) if nodes.is_file() and lost_work(events) else events
+    return read_events(nodes) if nodes.is_file() and lost_graphs(events) else events
 
 
 def _recorded_change(what_if: WhatIf, after: Events, story: Story) -> Change:

@@ -19,8 +19,6 @@ from operator import attrgetter
 
 from profkit.application import kernel_changes
 from profkit.application.host_work import (
-    SMALL_COPY,
-    TO_DEVICE,
     host_work,
     is_pageable,
     is_synchronization,
@@ -39,6 +37,7 @@ from profkit.application.replay import (
 from profkit.application.sequences import PASSES, drop
 from profkit.application.steps import Steps
 from profkit.core.grouping import grouped
+from profkit.timeline.cuda_calls import SMALL_COPY, TO_DEVICE
 from profkit.timeline.events import Events
 
 PINNED_BANDWIDTH = 55e9

@@ -11,7 +11,7 @@ from profkit.timeline import TRACES
 
 _HEAD = 1 << 16  # bytes looked at: what profkit writes has its schema in the first hundred
 _SCHEMA = re.compile(rb'"schema"\s*:\s*"profkit\.([a-z_-]+)/')
-_TRACE = re.compile(rb'"(?:traceEvents|deviceProperties)"\s*:\s*\[')
+_TRACE = re.compile(rb'"(?:traceEvents|deviceProperties)"\s*:\s*\[|\A\s*\[\s*\{[^{}]*"ph"\s*:\s*"')
 _RULES = re.compile(rb"^rules\s*:", re.MULTILINE)
 _ELSE = "check the path"
 _KINDS = {

@@ -60,7 +60,7 @@ from profkit.runs.manifest import Manifest
 from profkit.runs.run import PARTIAL, Draft, verify
 from profkit.timeline import RUN_FILE
 from profkit.timeline.events import Events
-from profkit.timeline.lost_work import lost_work
+from profkit.timeline.lost_work import lost_graphs
 from profkit.timeline.reader import read
 from profkit.ui.text import plural
 
@@ -306,7 +306,7 @@ class _Application(Profiling):
             events = read(self.folder / RUN_FILE)
         else:
             events = self._recorded(RUN_FILE, "graph")
-            if lost_work(events):
+            if lost_graphs(events):
                 self.warn(
                     "nsys lost GPU work of CUDA graphs as a whole: recorded again by kernel, which "
                     "slows them"

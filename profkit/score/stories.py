@@ -13,7 +13,7 @@ EXCEEDED = 1.03
 """Factor above a range, chosen: by so much steps as recorded and as timed without a profiler
 differ where the GPU is the limit."""
 TUNED = 1.2  # likely gain from which a tuned program is said to be slow, chosen
-EXPLAINED = 0.9  # share of the kernels' time with a finding or a limit, chosen
+EXPLAINED = 0.9  # share of the GPU's time with a finding or a limit, chosen
 BUSY_KERNELS = "slow_kernel"
 NEAR = 1.15  # factor between a gain and the replayed gain of the same kernels
 
@@ -89,7 +89,7 @@ class StoryScore(Model, frozen=True, kw_only=True):
 class ChangeScore(Model, frozen=True, kw_only=True):
     """A change of a program: its measured gain, the lowest and the highest of its rounds, and the
     estimate, 1 without a finding about it. `bound` is what it gains at most by the finding, null
-    where that says no such thing."""
+    where that says no such thing; `rules` are the rules that it is of."""
 
     name: str
     measured: Real
@@ -98,18 +98,37 @@ class ChangeScore(Model, frozen=True, kw_only=True):
     likely: Real
     high: Real
     bound: Real
+    rules: tuple[str, ...] = ()
 
     @property
-    def missed(self) -> Literal["", "exceeded", "not found", "above", "below"]:
-        """How a gain is out of its range: not found is what gains as much as names a cause."""
-        least, most = self.rounds
-        if least > self.bound * EXCEEDED:
+    def interval(self) -> tuple[Real, Real]:
+        """What its rounds measured; of a single one, as far as two differ."""
+        low, high = self.rounds
+        return (low, high) if low < high else (low / EXCEEDED, high * EXCEEDED)
+
+    @property
+    def is_found(self) -> bool:
+        """Whether a finding is about it."""
+        return self.high > 1
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether it gained more than its "at most"."""
+        return min(self.measured, self.interval[0]) > self.bound
+
+    @property
+    def missed(self) -> Literal["", "exceeded", "not found", "no rule", "above", "below"]:
+        """How a gain is out of its range: not found, or without a rule, is what gains as much as
+        names a cause."""
+        least, most = self.interval
+        if self.is_exceeded:
             return "exceeded"
-        if self.high == 1:
-            return "not found" if least > NAMED_STORY else ""
-        if least > self.high * EXCEEDED:
+        if not self.is_found:
+            missing: Literal["not found", "no rule"] = "not found" if self.rules else "no rule"
+            return missing if self.measured >= NAMED_STORY else ""
+        if min(self.measured, least) > self.high:
             return "above"
-        return "below" if most * EXCEEDED < self.low else ""
+        return "below" if max(self.measured, most) < self.low else ""
 
 
 class GroupShare(Model, frozen=True):
@@ -123,7 +142,7 @@ class GroupShare(Model, frozen=True):
 class ProgramScore(Model, frozen=True, kw_only=True):
     """A scored program: its labels, categories that are right, those that were named with their
     likely gains, those of the change that gained `best` by NAMED_STORY or more, `explained` of the
-    kernels' time, which is `busy` of the step, and changes. `contradicted`: changes of the labeled
+    GPU's time, which is `busy` of the step, and changes. `contradicted`: changes of the labeled
     cause gained less than NAMED_STORY, another one more."""
 
     name: str
@@ -160,8 +179,9 @@ class Applications(Model, frozen=True, kw_only=True):
     """Accuracy over stories; shares are fractions of 1. `named` is of the stories with a planted
     cause, `within` of all, `reached` of those with a complete fix and of controls. Of programs,
     those whose cause, or whose best change, is one of the first two, the causes also without labels
-    that measurement contradicts, and with `explained` of their kernels' time; of their changes,
-    those whose gain is in its range, and of those that are bounded those above it."""
+    that measurement contradicts, and with `explained` of their GPU's time; of their changes with a
+    finding those whose gain is in its range, of those without one (`changes_unfound`) those that
+    gained (`changes_missed`), and of those that are bounded those above it."""
 
     stories: tuple[StoryScore, ...]
     named: Real
@@ -173,7 +193,10 @@ class Applications(Model, frozen=True, kw_only=True):
     others_named: Real = math.nan
     best_named: Real = math.nan
     explained: Real = math.nan
+    changes_found: Count = 0
     changes_within: Real = math.nan
+    changes_unfound: Count = 0
+    changes_missed: Count = 0
     changes_bounded: Count = 0
     changes_exceeded: Count = 0
     replay_error: Real
@@ -184,6 +207,7 @@ def score_stories(
 ) -> Applications:
     """Summarize scored stories and programs."""
     changes = [change for program in programs for change in program.changes]
+    found = [change for change in changes if change.is_found]
     planted = [story for story in stories if story.causes]
     checked = [story for story in stories if story.complete or story.control]
     return Applications(
@@ -194,9 +218,12 @@ def score_stories(
         others_named=mean([each.is_named for each in programs if not each.contradicted]),
         best_named=mean([program.is_best_named for program in programs if program.best]),
         explained=mean([program.explained >= EXPLAINED for program in programs]),
-        changes_within=mean([not change.missed for change in changes]),
+        changes_found=len(found),
+        changes_within=mean([not change.missed for change in found]),
+        changes_unfound=len(changes) - len(found),
+        changes_missed=sum(bool(each.missed) and not each.is_found for each in changes),
         changes_bounded=sum(not math.isnan(change.bound) for change in changes),
-        changes_exceeded=sum(change.missed == "exceeded" for change in changes),
+        changes_exceeded=sum(change.is_exceeded for change in changes),
         named=mean([story.is_named for story in planted]),
         within=mean([not story.is_exceeded for story in stories]),
         reached=mean([story.is_reached for story in checked]),

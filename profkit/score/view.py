@@ -15,7 +15,14 @@ from profkit.score.score import (
     Part,
     Score,
 )
-from profkit.score.stories import EXPLAINED, Applications, ProgramScore, StoryScore
+from profkit.score.stories import (
+    EXPLAINED,
+    NAMED_STORY,
+    Applications,
+    ChangeScore,
+    ProgramScore,
+    StoryScore,
+)
 from profkit.score.without_counters import BlindPart
 from profkit.ui import document as doc
 from profkit.ui.text import factor, factor_range, plural
@@ -90,10 +97,12 @@ def _program_tables(score: Applications) -> Iterator[doc.Table]:
         f"Cause one of the first two: {_rounded(score.programs_named)}"
         f"{others if score.contradicted else ''}; that of the change which "
         f"gained most: {_rounded(score.best_named)}. At least "
-        f"{EXPLAINED:.0%} of the kernels' time explained: {_rounded(score.explained)}. Gain of a "
-        f"change in its range: {_rounded(score.changes_within)}. Of "
+        f"{EXPLAINED:.0%} of the GPU's time explained: {_rounded(score.explained)}. Gain in its "
+        f"range: {_rounded(score.changes_within)} of "
+        f"{plural(score.changes_found, 'change')} with a finding. Of "
         f'{plural(score.changes_bounded, "change")} with an "at most", exceeded: '
-        f"{score.changes_exceeded}."
+        f"{score.changes_exceeded}. Without a finding: {score.changes_unfound}, of which "
+        f"{score.changes_missed} gained {factor(NAMED_STORY)} or more{_missed(score)}."
     )
     yield doc.Table(
         "Programs", _PROGRAMS, tuple(map(_program_row, score.programs)), summary, words=4
@@ -111,7 +120,7 @@ def _program_tables(score: Applications) -> Iterator[doc.Table]:
             program.name,
             change.name,
             factor(change.measured),
-            factor_range(change.likely, change.low, change.high),
+            _estimate(change),
             "" if math.isnan(change.bound) else factor(change.bound),
             change.missed,
         )
@@ -120,6 +129,24 @@ def _program_tables(score: Applications) -> Iterator[doc.Table]:
     )
     columns = ("Program", "Change", "Gain", "Estimate", "At most", "Missed")
     yield doc.Table("Changes of programs", columns, changes, words=2)
+
+
+def _estimate(change: ChangeScore) -> str:
+    if change.is_found:
+        return factor_range(change.likely, change.low, change.high)
+    return "no finding" if change.rules else "no rule"
+
+
+def _missed(score: Applications) -> str:
+    """Changes without a finding that gained, most first."""
+    missed = [
+        (change.measured, f"{change.name} of {program.name} {factor(change.measured)}")
+        for program in score.programs
+        for change in program.changes
+        if change.missed in {"not found", "no rule"}
+    ]
+    named = ", ".join(text for _, text in sorted(missed, reverse=True))
+    return f" ({named})" if named else ""
 
 
 def _program_row(program: ProgramScore) -> tuple[str, ...]:

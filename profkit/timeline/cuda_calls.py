@@ -1,5 +1,10 @@
 """What CUDA calls do, by words in their names."""
 
+import numpy as np
+import numpy.typing as npt
+
+from profkit.timeline.work import Mask
+
 ALLOCATION, LAUNCH, COPY = "memory allocation", "launch call", "copy call"
 SYNCHRONIZATION, OTHER = "synchronization", "CUDA call"
 WORDS = {
@@ -11,8 +16,31 @@ WORDS = {
     SYNCHRONIZATION: ("Synchronize", "EventQuery", "StreamQuery"),
 }  # fmt: skip
 
+TO_DEVICE = "host to device"
+SMALL_COPY = 64 << 10
+"""Bytes up to which a copy is about its latency: the CUDA driver stages pageable copies to the
+device up to this size and returns ("API synchronization behavior" in the CUDA documentation)."""
+
 
 def call_kind(name: str) -> str:
     """What a call does; OTHER for none of these."""
     kinds = (kind for kind, words in WORDS.items() if any(word in name for word in words))
     return next(kinds, OTHER)
+
+
+def is_synchronous(name: str) -> bool:
+    """Whether a call that copies is none of those that return at once."""
+    return "Memcpy" in name and "Async" not in name
+
+
+def blocks(
+    synchronous: npt.ArrayLike,
+    pageable: npt.ArrayLike,
+    to_device: npt.ArrayLike,
+    large: npt.ArrayLike,
+) -> Mask:
+    """Whether copies between host and device have their calls wait, by the CUDA documentation:
+    those of pageable memory do, whatever the call, but not small ones to the device."""
+    is_staged = np.logical_and(pageable, to_device)
+    waits: Mask = np.where(is_staged, large, np.logical_or(pageable, synchronous))
+    return waits

@@ -34,6 +34,7 @@ from profkit.timeline.rows import (
 )
 from profkit.timeline.trace_json import LESS, Arguments, TraceEvent, TraceFile, open_trace
 from profkit.ui.names import own_name
+from profkit.ui.text import plural
 
 RECORD = "profile on a machine with a GPU, activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
 _TABLES = {
@@ -61,6 +62,7 @@ _COPIES = {
     "HtoH": 9, "PtoP": 10,
 }  # fmt: skip
 """Kineto's words for CUPTI's kinds of copies."""
+_NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?", re.ASCII)
 _EPOCH = 10**18  # ns since 1970, in 2001: what is earlier is no date
 
 
@@ -100,6 +102,9 @@ class _Trace:
             self._take(events)
         rows = {table: collected.in_order() for table, collected in self._rows.items()}
         if not any(len(rows[table]) for table in _ON_GPU):
+            if untimed := sum(self._rows[table].untimed for table in _ON_GPU):
+                message = f"no valid time (ts, dur) of {plural(untimed, 'event')} on the GPU"
+                raise BadInput(f"{self._path}: {message}", RECORD)
             raise BadInput(f"{self._path}: a trace of torch.profiler without GPU activity", RECORD)
         if len(self._callers) > 1:
             message = f"{self._path}: a trace of {len(self._callers)} processes"
@@ -213,7 +218,10 @@ def _size(value: object) -> int | None:
 
 
 def _time(microseconds: object, origin: int) -> int:
-    """Nanoseconds after an origin; NO_TIME for what is no time."""
+    """Nanoseconds after an origin; NO_TIME for what is no time. Other tools write numbers as
+    texts."""
+    if isinstance(microseconds, str) and _NUMBER.fullmatch(microseconds):
+        microseconds = Decimal(microseconds)
     if not isinstance(microseconds, int | Decimal) or not -_FAR < microseconds < _FAR:
         return NO_TIME
     time = origin + round(microseconds * 1000)

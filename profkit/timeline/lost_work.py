@@ -1,13 +1,13 @@
 """GPU work that nsys did not record although the program submitted it.
 
 Of programs of JAX that were traced with CUDA graphs as a whole, nsys 2025.3 lost the launches of
-the main thread: the GPU then looks idle.
+the main thread: the GPU then looks idle. So it does where kernels of plain launches are lost.
 """
 
 import numpy as np
 import numpy.typing as npt
 
-from profkit.timeline.events import Events
+from profkit.timeline.events import Events, Times
 
 REMEDY = "record with --cuda-graph-trace=node"
 FAILED_REMEDY = (
@@ -16,6 +16,8 @@ FAILED_REMEDY = (
 )
 _MODULE = "XlaModule:"  # of NVTX ranges: XLA launches a compiled program in each
 _GRAPH_LAUNCH = "GraphLaunch"  # in names of calls
+_LAUNCH = "LaunchKernel"  # the same, of one kernel
+_BEGIN, _END = "StreamBeginCapture", "StreamEndCapture"  # launches between them are recorded later
 _TOLD = 2  # diagnostics, chosen: more repeat
 _FEWEST = 3  # chosen: a recording may begin or end in one
 _LOST = 0.5
@@ -28,21 +30,42 @@ def lost_work(events: Events, process: int | None = None) -> str:
 
     Without a process: any of them. Work whose call is unknown may be that of any call.
     """
+    return lost_graphs(events, process) or _lost_launches(events, process)
+
+
+def lost_graphs(events: Events, process: int | None = None) -> str:
+    """The same of CUDA graphs and XLA modules, which are recorded where graphs are traced by
+    node."""
+    submitting, unknown = _submitting(events, process)
+    return _lost("CUDA graphs", _graph_launches(events, process, submitting), unknown) or _lost(
+        "XLA modules", _modules(events, process, submitting), unknown
+    )
+
+
+def _lost_launches(events: Events, process: int | None) -> str:
+    """The same of launched kernels; "" where no kernel at all is recorded (`failed_tracing`)."""
+    if not len(events.kernels):
+        return ""
+    submitting, unknown = _submitting(events, process)
+    return _lost("kernels", _kernel_launches(events, process, submitting), unknown)
+
+
+def _lost(what: str, with_work: npt.NDArray[np.bool_], unknown: int) -> str:
+    count, lost = len(with_work), int((~with_work).sum())
+    if count >= _FEWEST and lost > _LOST * count and unknown < lost:
+        return f"the GPU work of {lost:,} of {count:,} launched {what} is not recorded"
+    return ""
+
+
+def _submitting(events: Events, process: int | None) -> tuple[npt.NDArray[np.bool_], int]:
+    """For each call whether it has work of a process, and how much of that has no known call."""
     submitting = np.zeros(len(events.calls) + 1, dtype=np.bool_)
     unknown = 0
     for table in (events.kernels, events.memory_operations, events.graphs):
         own = _of(process, [stream.process for stream in events.streams])[table.stream]
         submitting[table.call[own]] = True
         unknown += int((own & (table.call < 0)).sum())
-    submitting = submitting[:-1]
-    for what, with_work in (
-        ("CUDA graphs", _graph_launches(events, process, submitting)),
-        ("XLA modules", _modules(events, process, submitting)),
-    ):
-        count, lost = len(with_work), int((~with_work).sum())
-        if count >= _FEWEST and lost > _LOST * count and unknown < lost:
-            return f"the GPU work of {lost:,} of {count:,} launched {what} is not recorded"
-    return ""
+    return submitting[:-1], unknown
 
 
 def failed_tracing(events: Events) -> str:
@@ -65,9 +88,14 @@ def failed_tracing(events: Events) -> str:
 def unrecorded(events: Events, process: int | None = None) -> str:
     """What was not recorded, with what to do about it; "" where nothing is known to be missing."""
     if lost := lost_work(events, process):
-        return f"{lost}, and the GPU is not known to be idle without it: {REMEDY}"
+        return f"{lost}, and the GPU is not known to be idle without it: {remedy(events, process)}"
     failed = failed_tracing(events)
     return f"{failed}; {FAILED_REMEDY}" if failed else ""
+
+
+def remedy(events: Events, process: int | None = None) -> str:
+    """What to do about lost work."""
+    return REMEDY if lost_graphs(events, process) else FAILED_REMEDY
 
 
 def _of(process: int | None, owners: list[int]) -> npt.NDArray[np.bool_]:
@@ -78,10 +106,40 @@ def _graph_launches(
     events: Events, process: int | None, submitting: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
     """For each launch of a CUDA graph, whether it has work."""
-    named = np.array([_GRAPH_LAUNCH in name for name in events.call_names], dtype=np.bool_)
+    return submitting[_calls(events, process, _GRAPH_LAUNCH)]
+
+
+def _kernel_launches(
+    events: Events, process: int | None, submitting: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """For each launch of a kernel that no CUDA graph captures, whether it or a call within it has
+    work."""
+    calls, launches = events.calls, _calls(events, process, _LAUNCH)
+    found = []
+    for thread in np.unique(calls.thread[launches]).tolist():
+        own = calls.thread == thread
+        rows = np.flatnonzero(own & launches)
+        outer = np.maximum.accumulate(np.append(0, calls.end[rows]))[:-1] <= calls.start[rows]
+        rows = rows[outer & ~_captured(events, events.threads[thread].process, calls.start[rows])]
+        times = calls.start[submitting & own]
+        found.append(
+            np.searchsorted(times, np.maximum(calls.end[rows], calls.start[rows] + 1))
+            > np.searchsorted(times, calls.start[rows])
+        )
+    return np.concatenate([np.zeros(0, dtype=np.bool_), *found])
+
+
+def _captured(events: Events, process: int, times: Times) -> npt.NDArray[np.bool_]:
+    """Whether any thread of a process captures a graph at these times."""
+    begun, ended = (events.calls.start[_calls(events, process, name)] for name in (_BEGIN, _END))
+    return np.searchsorted(begun, times) > np.searchsorted(ended, times)
+
+
+def _calls(events: Events, process: int | None, name: str) -> npt.NDArray[np.bool_]:
+    """Which calls of a process have this in their name."""
+    named = np.array([name in each for each in events.call_names], dtype=np.bool_)
     own = _of(process, [thread.process for thread in events.threads])
-    calls = events.calls
-    return submitting[named[calls.name] & own[calls.thread]]
+    return named[events.calls.name] & own[events.calls.thread]
 
 
 def _modules(

@@ -28,6 +28,8 @@ _LARGEST = 16 << 30  # bytes of JSON, chosen: reading takes some minutes
 _LONGEST = 1 << 26  # bytes of an event or beside them, chosen: facts of a job of thousands of ranks
 _NEAR = 1 << 16  # bytes from a part's end in which the last events are looked for first
 _TRIED = 8  # ends of events; between those of a trace lie those of their arguments
+_BOM = b"\xef\xbb\xbf"  # UTF-8's, which JSON does not allow
+_ARRAY = re.compile(rb"\s*\[(?=\s*\{)")  # the other form of Chrome's: events alone
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
 _BARE = re.compile(rb"([:\[,]\s*)-?(?:nan|inf(?:inity)?)(?=\s*[,\]}])", re.IGNORECASE)
@@ -94,6 +96,7 @@ class TraceFile:
         self._file = file
         self._taken = 0
         self._rest = b""
+        self._end = b""  # what the form with an object has after its events
         self.facts = self._head()
 
     def events(self) -> Iterator[list[TraceEvent]]:
@@ -110,7 +113,7 @@ class TraceFile:
                 continue
             yield part[0]
             rest, size = part[1], _PART
-        last = b'{"traceEvents":[' + rest
+        last = b'{"traceEvents":[' + rest + self._end
         for text in (last, _corrected(last)):
             try:
                 whole = _WHOLE.decode(text)
@@ -127,9 +130,12 @@ class TraceFile:
             raise BadInput(f"{self._path}: the trace {reason}", _AGAIN)
 
     def _head(self) -> Facts:
-        text, start = b"", 0
-        while more := self._more(max(_NEAR, len(text))):
-            text += more
+        text, start = self._begin(), 0
+        if array := _ARRAY.match(text):
+            self._rest, self._end = text[array.end() :], b"}"
+            return Facts()
+        more = text
+        while more:
             while found := _EVENTS.search(text, start):
                 start = found.end()
                 try:
@@ -141,11 +147,20 @@ class TraceFile:
             start = max(start, len(text) - _NEAR)
             if len(text) > _LONGEST:
                 break
+            more = self._more(max(_NEAR, len(text)))
+            text += more
         fault = "JSON without traceEvents" if text.strip() else "an empty file"
         raise BadInput(
             f"{self._path}: {fault}, hence not a trace",
             "a timeline is an nsys export (.sqlite) or a trace of torch.profiler",
         )
+
+    def _begin(self) -> bytes:
+        """The first part of the text, without a mark of its encoding."""
+        text = self._more(_NEAR)
+        if b"\0" in text[:4] or text[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+            raise BadInput(f"{self._path}: a text of UTF-16 or UTF-32, not UTF-8", _AGAIN)
+        return text.removeprefix(_BOM)
 
     def _more(self, size: int) -> bytes:
         try:

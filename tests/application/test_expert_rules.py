@@ -8,7 +8,7 @@ import pytest
 
 from profkit.application.application import Application, read_application
 from profkit.application.causes import findings
-from profkit.application.groups import explained_share
+from profkit.application.groups import explained_of_gpu, explained_share
 from profkit.rules.finding import Finding
 from profkit.rules.rule_file import shipped_rules
 from profkit.timeline.events import Events
@@ -273,10 +273,50 @@ def test_groups_have_the_finding_that_takes_most_of_their_time() -> None:
 
 
 def test_what_no_name_explains_is_named() -> None:
-    application = grouped(of((BF16, 300), ("diffuse(float const *)", 700)))
+    application = grouped(of((BF16, 200), (GELU, 300), ("diffuse(float const *)", 500)))
     assert explained_share(application.groups) == pytest.approx(0.3)
-    (unknown,) = [group for group in application.groups if not group.is_explained]
-    assert unknown.name == "other"
+    unknown = [group.name for group in application.groups if not group.is_explained]
+    assert unknown == ["other", "GEMM, BF16"]  # a name doesn't tell how near to the roof it is
+
+
+def test_kernels_of_graphs_are_a_group_that_no_name_explains() -> None:
+    def step(host: Host, _: int) -> None:
+        host.launch(GELU, 300 * US)
+        host.launch_graph(5, 500 * US)
+        host.copy(200 * US, 8 << 20, source="pinned")
+        host.synchronize()
+
+    application = grouped(step)
+    assert explained_share(application.groups) == pytest.approx(3 / 8, rel=0.01)
+    parts = application.processes[0].parts
+    assert explained_of_gpu(application.groups, parts, ()) == pytest.approx(0.5, rel=0.01)
+    (graphs,) = [group for group in application.groups if group.name == "CUDA graph"]
+    assert graphs.launches == 1
+    assert graphs.share == pytest.approx(0.5, rel=0.02)
+    assert "--cuda-graph-trace=node" in graphs.text
+
+
+def test_a_change_of_few_kernels_of_a_group_is_not_the_limit_of_the_group() -> None:
+    """Some chained passes among long ones that nothing stands beside."""
+    lone = [("diffuse(float const *)", 20), (GELU, 200)] * 6
+    chained = [("diffuse(float const *)", 20), *[(GELU, 60)] * 6]
+    item = named(recorded(of(*lone, *chained)))["unfused_kernels"]
+    assert item.range[1] > 1.1
+    groups = {group.name: group for group in grouped(of(*lone, *chained)).groups}
+    assert (groups["elementwise"].finding, groups["elementwise"].limited) == ("", True)
+
+
+def test_products_behind_a_busy_host_are_told_their_precision() -> None:
+    def step(host: Host, _: int) -> None:
+        for _ in range(6):
+            host.compute(400 * US)
+            host.launch(TF32, 100 * US)
+
+    application = grouped(step)
+    assert "product_precision" not in {item.rule.category for item in application.findings}
+    (group,) = application.groups
+    assert group.finding == "half_precision_unused"
+    assert "the step gains nothing by it alone" in group.text
 
 
 def test_a_group_names_the_modules_that_launched_it() -> None:

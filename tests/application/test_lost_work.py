@@ -12,8 +12,8 @@ from profkit.application.parts import GAPS, UNRECORDED, step_parts
 from profkit.application.steps import steady_steps
 from profkit.core.errors import BadInput
 from profkit.rules.rule_file import shipped_rules
-from profkit.timeline.events import Events, Graphs
-from profkit.timeline.lost_work import lost_work
+from profkit.timeline.events import Events, Graphs, Kernels
+from profkit.timeline.lost_work import lost_graphs, lost_work
 from profkit.timeline.reader import read
 from tests.application.synthetic import US, Host, Recording
 from tests.conftest import Cli, story_folder
@@ -48,6 +48,37 @@ def test_graphs_without_a_trace_are_lost_work() -> None:
     lost = without_graphs(events)
     assert lost_work(lost) == "the GPU work of 12 of 12 launched CUDA graphs is not recorded"
     assert groups(lost) == {"copies", UNRECORDED}
+
+
+def launching() -> Events:
+    """Plain launches, each with the driver's call within it, after the capture of a graph."""
+    host = Host(Recording())
+    host.call("cudaStreamBeginCapture", US)
+    for _ in range(200):
+        host.call("cudaLaunchKernel", 4 * US)
+    host.call("cudaStreamEndCapture", US)
+    for _ in range(12):
+        with host.range("step"):
+            for _ in range(10):
+                host.recording.call("cuLaunchKernel", host.now + US, host.now + 2 * US, host.thread)
+                host.launch("work(float*)", 20 * US)
+            host.copy(2 * US, 64, source="device", target="pageable")
+    return host.recording.events()
+
+
+def test_launches_without_a_kernel_are_lost_work() -> None:
+    events = launching()
+    assert not lost_work(events)
+    kernels = events.kernels
+    lost = replace(events, kernels=Kernels(*(column[::4] for column in astuple(kernels))))
+    assert lost_work(lost) == "the GPU work of 90 of 120 launched kernels is not recorded"
+    assert not lost_graphs(lost)
+    assert UNRECORDED in groups(lost)
+    assert causes.findings(lost, shipped_rules()) == ()
+    (note,) = [note for note in _notes(lost) if "launched kernels" in note]
+    assert "cuda-graph-trace" not in note
+    unknown = np.full_like(kernels.call, -1)
+    assert not lost_work(replace(events, kernels=replace(kernels, call=unknown)))
 
 
 def test_the_parts_still_sum_to_the_step() -> None:

@@ -20,7 +20,7 @@ from profkit.application.steps import steady_steps
 from profkit.application.what_if import Change, WhatIf
 from profkit.rules.checklist import application_items
 from profkit.rules.rule_file import shipped_rules
-from profkit.score.stories import StoryScore, score_stories
+from profkit.score.stories import ChangeScore, StoryScore, score_stories
 from tests.application.stories import STORIES, recorded, step_time
 from tests.application.synthetic import US, Host
 from tests.conftest import story_folder
@@ -106,14 +106,15 @@ def test_a_program_is_scored_by_its_label_and_gains(tmp_path: Path) -> None:
     scores = [judge_program(each, shipped_rules()) for each in programs_in([tmp_path])]
     assert [score.name for score in scores] == [fusion.name, loader.name]
     assert [score.is_named for score in scores] == [True, False]
-    ((compiled,), (missed,)) = (score.changes for score in scores)
+    ((compiled, other), (missed,)) = (score.changes for score in scores)
     assert (compiled.name, compiled.missed) == ("compile", "")
-    assert missed.missed == "not found"  # nothing was said of it, and it gained
-    assert all(score.explained >= 0.9 for score in scores)
+    assert (other.missed, missed.missed) == ("no rule", "not found")  # both gained
+    assert all(0.5 < score.explained < 0.9 for score in scores)  # products of 16 bits: no limit
     total = score_stories([], scores)
-    assert (total.programs_named, total.changes_within) == (0.5, 0.5)
+    assert (total.programs_named, total.changes_within, total.changes_found) == (0.5, 1, 1)
+    assert (total.changes_unfound, total.changes_missed) == (2, 2)
     assert (total.changes_bounded, total.changes_exceeded) == (0, 0)
-    assert total.explained == 1
+    assert total.explained == 0
 
 
 def test_a_gain_above_an_at_most_is_exceeded(tmp_path: Path) -> None:
@@ -131,3 +132,23 @@ def test_a_label_whose_change_gained_nothing_is_counted_apart(tmp_path: Path) ->
     assert score.contradicted
     total = score_stories([], [score])
     assert (total.contradicted, total.programs_named) == (1, float(score.is_named))
+
+
+def test_an_at_most_is_exceeded_beyond_what_was_measured() -> None:
+    def change(measured: float, *rounds: float) -> ChangeScore:
+        interval = min(rounds), max(rounds)
+        return ChangeScore(
+            name="",
+            measured=measured,
+            rounds=interval,
+            low=1.01,
+            likely=1.03,
+            high=1.03,
+            bound=1.08,
+        )
+
+    assert change(1.105, 1.081, 1.132).is_exceeded
+    assert not change(1.105, 1.07, 1.14).is_exceeded  # the rounds don't agree that it is
+    assert not change(1.1, 1.1).is_exceeded  # one round is known by 3%
+    assert change(1.12, 1.12).is_exceeded
+    assert not change(1.0, 1.0).is_exceeded

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from msgspec.structs import replace
 
 from profkit.application.causes import CHANGES, quantities, with_findings
 from profkit.application.parts import GAPS, HOST_CODE, LAUNCH_BOUND, step_parts
@@ -454,6 +456,45 @@ def uploading(host: Host, _: int) -> None:
     for _ in range(6):
         host.compute(50 * US)
         host.launch("short(float*)", 10 * US)
+
+
+def shifted(events: Events, skew: int) -> Events:
+    """With a clock of the GPU that is ahead of the host's."""
+    kernels, copies = (
+        replace(table, start=table.start + skew, end=table.end + skew)
+        for table in (events.kernels, events.memory_operations)
+    )
+    return replace(events, kernels=kernels, memory_operations=copies)
+
+
+def sending(host: Host, _: int, share: float = 1.0) -> None:
+    """A large copy of pageable memory that waits for what was launched before, and the results."""
+    host.copy(900 * US, 19_000_000)
+    for _ in range(10):
+        host.launch("gemm(float*)", round(500 * share) * US)
+    host.copy(5 * US, 4_000, source="device", target="pageable")
+    host.compute(30 * US)
+    for _ in range(20):
+        host.launch("gemm(float*)", round(500 * share) * US)
+
+
+@pytest.mark.parametrize("skew", [-40, -10, -3, 0, 2, 3, 10, 40])
+def test_calls_wait_for_their_copies_whatever_the_clocks(skew: int) -> None:
+    events = shifted(recorded(sending), skew * US)
+    subject = WhatIf(events, steady_steps(events), host=1.0)
+    faster = Change(kernels=dict.fromkeys(groups_of(events, "gemm"), 0.2))
+    gained = step_time(sending) / step_time(partial(sending, share=0.2))
+    assert subject.replay_error == pytest.approx(0, abs=0.01)
+    assert subject.best(faster) == pytest.approx(gained, rel=0.02)
+
+
+@given(some.integers(-30, 30), operations)
+def test_no_skew_of_the_clocks_changes_what_a_step_takes(
+    skew: int, steps: list[tuple[str, int, int]]
+) -> None:
+    events = shifted(recorded(program(steps), 10), skew * US)
+    subject = WhatIf(events, steady_steps(events), host=1.0)
+    assert subject.present == pytest.approx(subject.recorded, rel=0.03, abs=2e-6)
 
 
 def test_pinned_memory_needs_no_wait_after_a_copy() -> None:

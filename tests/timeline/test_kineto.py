@@ -6,6 +6,8 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -315,11 +317,53 @@ def test_bytes_that_no_memory_has_are_refused(size: object, tmp_path: Path) -> N
         read(write(tmp_path / "x.json", [copied]))
 
 
-@pytest.mark.parametrize("times", [{"ts": None}, {"ts": "1"}, {"dur": -1.5}, {"dur": None}])
+@pytest.mark.parametrize(
+    "times",
+    [{"ts": None}, {"ts": "1 s"}, {"dur": "nan"}, {"dur": -1.5}, {"dur": None}],
+)
 def test_events_without_times_are_counted(times: dict[str, object], tmp_path: Path) -> None:
     events = read(write(tmp_path / "x.json", [*steps(2), kernel(0, 10, 1) | times]))
     assert len(events.kernels) == 10
     assert events.untimed == 1
+
+
+@pytest.mark.parametrize("field", ["ts", "dur"])
+def test_a_trace_without_any_valid_time_is_not_said_to_lack_gpu_activity(
+    field: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "x.json", [kernel(0, 10, 1) | {field: "soon"}] * 3)
+    with pytest.raises(BadInput, match=r"no valid time \(ts, dur\) of 3 events on the GPU"):
+        read(path)
+
+
+def as_texts(text: str) -> bytes:
+    return re.sub(r'"(ts|dur)": ([0-9.]+)', r'"\1": "\2"', text).encode()
+
+
+def as_array(text: str) -> bytes:
+    return json.dumps(json.loads(text)["traceEvents"]).encode()
+
+
+@pytest.mark.parametrize("form", [as_texts, as_array, lambda text: b"\xef\xbb\xbf" + text.encode()])
+def test_other_forms_of_the_same_trace_are_read(
+    form: Callable[[str], bytes], tmp_path: Path, profkit_cli: Cli
+) -> None:
+    path = write(tmp_path / "x.json", steps(6), baseTimeNanoseconds=0)
+    expected = read(path)
+    path.write_bytes(form(path.read_text()))
+    made = read(path)
+    for name in ("start", "end", "call"):
+        assert getattr(made.kernels, name).tolist() == getattr(expected.kernels, name).tolist()
+    assert made.untimed == 0
+    assert profkit_cli("timeline", path).exit_code == 0
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_a_trace_of_another_encoding_is_refused(encoding: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.json", steps(2))
+    path.write_bytes(path.read_text().encode(encoding))
+    with pytest.raises(BadInput, match="a text of UTF-16 or UTF-32, not UTF-8"):
+        read(path)
 
 
 ANYTHING = st.recursive(
