@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from profkit.trial.run import PRINTED, Result, shown, timeless
+from profkit.trial.run import PRINTED, Perturbation, Result, shown, timeless
 from profkit.trial.trial_file import Changes
 
 _EARLY = 5  # results of a series that are compared one by one, before errors have grown
@@ -34,6 +34,9 @@ _HALF = {"bfloat16", "float16", "autocast"}
 _ROUNDING_OF_TF32 = 2.5e-3  # the same of TensorFloat-32 (5e-4), but of weights, which are FP32
 _TF32 = "tf32"
 
+KINDS: Mapping[Changes, Perturbation] = {
+    "nothing": "", "rounding": "rounding", "random": "random", "precision": "precision"
+}  # fmt: skip
 _MOST = 0.9  # chosen: below 1, by which zeros differ, and text that differs from its first token on
 _REPEATABLE = 1e-4  # chosen: printed times never agree so far; others are numbers of results
 _TOKENS = "tokens"  # series of generated sequences (`child.torch_program`)
@@ -78,9 +81,9 @@ def judged(
 ) -> Judgment | None:
     """The results of runs, of which the worst series counts; None where there are none.
 
-    `perturbed` are unchanged runs whose parameters were moved by one rounding error, or which drew
-    other random numbers for their input: what becomes of that is what becomes of kernels that round
-    elsewhere, and of other random numbers.
+    `perturbed` are unchanged runs whose parameters were moved by one rounding error, or rounded to
+    bfloat16, or which drew other random numbers for their input: what becomes of that is what
+    becomes of kernels that round elsewhere, of lower precision and of other random numbers.
     """
     if not runs:
         return None
@@ -140,9 +143,9 @@ def _judgments(
             for each in changes:
                 is_coarse = is_late or is_end or (is_printed and each != "nothing")
                 limits.append(_ROUNDING[each][is_coarse])
-                kind = "random" if each == "random" else "rounding"
-                is_drawn = kind == "random" or "dropout" in features or is_late
-                if each != "nothing":
+                kind = KINDS[each]
+                is_drawn = kind != "rounding" or "dropout" in features or is_late
+                if kind:
                     others = [run for run in perturbed if run.perturbed == kind]
                     moved = largest(others, both=kind == "random")  # either may be the smaller one
                     drawn = _OWN_OF_ONE if is_end and kind == "random" else _OWN
@@ -169,7 +172,7 @@ def _of_updates(
     first = unchanged[0]
     coarse = {"precision", "random"} & {*changes} or {"dropout", _TF32, *_HALF} & first.features
     measure, allowed = (_opposed, _MOST) if coarse else (_distance, _UPDATED_AT_MOST)
-    kinds = {"rounding", *({"random"} & {*changes})}
+    kinds = {"rounding", *map(KINDS.get, changes)}
     moved_runs = [run for run in perturbed if run.perturbed in kinds]
 
     def largest(name: str, others: Sequence[Result]) -> float:
@@ -230,19 +233,19 @@ def _apart_as_printed(x: Value, y: Value) -> float:
 def parted(
     before: Sequence[Result], changed: Result, kind: Ends, perturbed: Result | None = None
 ) -> str:
-    """A printed series, or final weights, whose last quarter has another mean in a changed whole
-    run than in the first run `before`, "" without; others of these print the same as far as they
-    go. It may be a quarter of the series' size where random numbers or a lower precision are
-    "drawn" in, next to nothing where first results are "equal", and as far as that of a `perturbed`
-    unchanged run lies, a few times."""
+    """A printed series whose last quarter has another mean in a changed whole run than in the first
+    run `before`, "" without; others of these print the same as far as they go. It may be a quarter
+    of the series' size where random numbers or a lower precision are "drawn" in, next to nothing
+    where first results are "equal", and as far as that of a `perturbed` unchanged run lies, a few
+    times."""
     first, *others = [{**run.results, **run.printed} for run in before]
     after = {**changed.results, **changed.printed}
     own = {**perturbed.results, **perturbed.printed} if perturbed else {}
     for name, row in first.items():
         earlier = (_early(_apart_as_printed, row, o[name]) for o in others if name in o)
         pairs = _printed_pairs(row, after.get(name, ()))
-        is_compared = name.startswith((PRINTED, _PARAMETERS)) and pairs
-        if not is_compared or max(earlier, default=0.0) > _REPEATABLE:
+        is_printed = name.startswith(PRINTED) and pairs
+        if not is_printed or max(earlier, default=0.0) > _REPEATABLE:
             continue
         size = max(statistics.mean(abs(x) for x, _ in pairs), abs(pairs[-1][0]))
         places = max((value[1] or 0.0 for value in row if value and len(value) > 1), default=0.0)

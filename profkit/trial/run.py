@@ -28,7 +28,7 @@ from profkit.trial.trial_file import Limit
 
 WALL = "the whole program"
 PRINTED = "number"  # with which names of printed series begin
-Perturbation = Literal["rounding", "random", ""]
+Perturbation = Literal["rounding", "random", "precision", ""]
 KEPT = "PROFKIT_KEPT"
 """The variable with the folder that keeps what runs change (`child.writes`)."""
 _CHILD = Path(__file__).with_name("child") / "__init__.py"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -58,18 +58,21 @@ _NEAR = 0.95  # chosen: a switch that costs less alone may gain with others
 _LEVELS: tuple[Changes, ...] = ("precision", "random")
 _BESIDE: tuple[Changes, ...] = ("nothing", "random")  # computing is as before
 _APART = "optimizer"  # whose work is not in the modules that are compiled
-_KINDS: Mapping[Changes, Perturbation] = {
-    "nothing": "", "rounding": "rounding", "random": "random", "precision": "rounding"
-}  # fmt: skip
 _ORDER: tuple[Changes, ...] = ("nothing", "rounding", "random", "precision")
 
 
 class Measure(Protocol):
-    """Runs the program once with a combination of switches; it goes on to its end if that comes
-    within `grace` seconds of the units that count."""
+    """Runs the program once with a combination of switches, and ends it when no more than `kept`
+    seconds are left; it goes on to its end if that comes within `grace` seconds of the units that
+    count."""
 
     def __call__(
-        self, switches: Combination, *, perturb: Perturbation = "", grace: float = 0.0
+        self,
+        switches: Combination,
+        *,
+        perturb: Perturbation = "",
+        grace: float = 0.0,
+        kept: float = 0.0,
     ) -> Result: ...
 
 
@@ -222,7 +225,7 @@ class Evidence:
     def is_perturbed(self, combination: Combination) -> bool:
         """Whether perturbed runs show what becomes of other rounding and random numbers, as those
         of torch do."""
-        kinds = {_KINDS[switch.changes] for switch in combination} - {""}
+        kinds = {checks.KINDS[switch.changes] for switch in combination} - {""}
         is_torch = "torch" in self.unchanged[0].features
         return not is_torch or kinds <= {run.perturbed for run in self.perturbed}
 
@@ -384,9 +387,12 @@ class _Search:
         if is_far and not is_paired and combination not in ((), self.base):
             self.run(self.base)
         self.tell(" + ".join(switch.name for switch in combination) or "unchanged")
-        result = self.measure(combination, perturb=perturb)
+        kept = self.reserved if evidence.runs else 0.0
+        result = self.measure(combination, perturb=perturb, kept=kept)
         if self._is_compiling(combination, result) and self.used(result.seconds) < 1:
-            result = self.measure(combination, perturb=perturb)  # of what is in its cache now
+            result = self.measure(
+                combination, perturb=perturb, kept=kept
+            )  # of what is in its cache now
         if result.is_cut and evidence.runs:
             raise _Spent
         evidence.runs.append(result)
@@ -547,8 +553,8 @@ def _is_idle(trial: _Search, switch: Switch, result: Result) -> bool:
 def _is_clean(trial: _Search, combination: Combination) -> bool:
     """Whether results are the same, after perturbed runs where that is not clear without."""
     for switch in combination:
-        if _KINDS[switch.changes] and not trial.evidence.is_same(combination):
-            _perturb(trial, _KINDS[switch.changes])
+        if checks.KINDS[switch.changes] and not trial.evidence.is_same(combination):
+            _perturb(trial, checks.KINDS[switch.changes])
     return trial.evidence.is_same(combination)
 
 
@@ -703,6 +709,6 @@ def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
         trial.prove(combination, 1.0, _LAST_PAIRS)
     for combination in evidence.combinations:
         if not evidence.is_same(combination):
-            for kind in {_KINDS[switch.changes]: 0 for switch in combination}:
+            for kind in {checks.KINDS[switch.changes]: 0 for switch in combination}:
                 if kind and trial.used(trial.cost(())) < 1:
                     _perturb(trial, kind)

@@ -151,9 +151,14 @@ class _Runner:
         self.forks = self.excluded = 0
 
     def __call__(
-        self, switches: Combination, *, perturb: Perturbation = "", grace: float = 0.0
+        self,
+        switches: Combination,
+        *,
+        perturb: Perturbation = "",
+        grace: float = 0.0,
+        kept: float = 0.0,
     ) -> Result:
-        limit = remaining = self.left()
+        limit = remaining = self.left() - kept
         if self.first:
             slowest = _SLOWER * self.first.seconds
             limit = min(slowest + _COMPILING, max(slowest / 2, _OF_LEFT * remaining))
@@ -169,7 +174,7 @@ class _Runner:
                 switches,
                 extent,
                 environment=self.environment,
-                timeout=max(min(limit, self.left()), 1.0),
+                timeout=max(min(limit, self.left() - kept), 1.0),
                 perturb=perturb,
                 folder=self.folder,
                 prepared=prepared,

@@ -46,10 +46,11 @@ def confirmed(
         runs = [before, *runs] if before else []
         ends = {n: before if before.failure else run_whole(n, "") for n in chosen if before}
         whole_faults = {n: _fault(runs, end, kinds[n]) for n, end in ends.items()}
-        if any(fault and fault[1].startswith(_PARTED) for fault in whole_faults.values()):
-            own = run_whole((), "rounding")
-            for n, end in ends.items():
-                whole_faults[n] = _fault(runs, end, kinds[n], own)
+        perturb = {row.switches: checks.KINDS[row.changes] or "rounding" for row in trial.rows}
+        parted = [n for n, fault in whole_faults.items() if fault and fault[1].startswith(_PARTED)]
+        owns = {kind: run_whole((), kind) for kind in dict.fromkeys(perturb[n] for n in parted)}
+        for n in parted:
+            whole_faults[n] = _fault(runs, ends[n], kinds[n], owns[perturb[n]])
         longer = f"take more than {evidence.endless:.0f} s and " if evidence.endless else ""
         unmade: _Fault = ("unverified", f"whole runs {longer}were not compared")
         faults = {names: whole_faults.get(names, unmade) for names in proven}

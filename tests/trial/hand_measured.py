@@ -97,6 +97,7 @@ class HandMeasured:
         *,
         perturb: Perturbation = "",
         grace: float = 0.0,  # noqa: ARG002
+        kept: float = 0.0,  # noqa: ARG002
     ) -> Result:
         names = tuple(switch.name for switch in switches)
         is_first = not self.runs

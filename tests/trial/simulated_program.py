@@ -53,6 +53,7 @@ class SimulatedProgram:
         *,
         perturb: Perturbation = "",
         grace: float = 0.0,  # noqa: ARG002
+        kept: float = 0.0,  # noqa: ARG002
     ) -> Result:
         if len(self.names) >= self.interrupt_after:
             raise KeyboardInterrupt

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from profkit.trial.checks import judged, missing_output, spread
-from profkit.trial.run import Result, masked
+from profkit.trial.run import Perturbation, Result, masked
 from profkit.trial.trial_file import Changes
 
 NUMBERS = st.floats(-1e6, 1e6).filter(lambda number: number == 0 or abs(number) > 1e-6)
@@ -133,6 +133,19 @@ def test_no_rounding_makes_zeros_right() -> None:
     judgment = judged([unchanged], [moved], [zeros], {"rounding"})
     assert judgment is not None
     assert not judgment.is_same
+
+
+@pytest.mark.parametrize(("kind", "is_same"), [("precision", True), ("rounding", False)])
+def test_what_lower_precision_changes_is_held_against_rounded_weights(
+    kind: Perturbation, is_same: bool
+) -> None:
+    """Accuracies of a first step are those of chance, and differ by more than losses."""
+    unchanged, moved, lower = (
+        Result((), 1.0, results={"accuracy": [[accuracy]] * 6}) for accuracy in (0.10, 0.12, 0.14)
+    )
+    judgment = judged([unchanged], [replace(moved, perturbed=kind)], [lower], {"precision"})
+    assert judgment is not None
+    assert judgment.is_same is is_same
 
 
 def updates(*moved: float, **about: Any) -> Result:

@@ -94,6 +94,23 @@ def test_a_perturbation_is_one_rounding_error_of_each_type(
     assert result.output == "1.0\n1.0\n1.0\n"
 
 
+ROUNDED = """
+import torch
+for dtype in (torch.float32, torch.bfloat16):
+    net = torch.nn.Linear(4, 4, dtype=dtype)
+    torch.nn.init.constant_(net.weight, 1 + 2**-7 + 2**-9)
+    net(torch.ones(1, 4, dtype=dtype))
+    print(set(net.weight.double().flatten().tolist()))
+"""
+
+
+def test_lower_precision_is_imitated_by_parameters_of_bfloat16(
+    tmp_path: Path, forks: TorchForks
+) -> None:
+    result = forks.run(written(tmp_path, ROUNDED), perturb="precision")
+    assert result.output == "{1.0078125}\n{1.0078125}\n"
+
+
 def test_a_program_that_fails_without_an_error_has_its_exit_code(tmp_path: Path) -> None:
     program = written(tmp_path, "print('saved'); raise SystemExit(3)\n")
     assert run((sys.executable, str(program))).failure == "exit code 3: saved"

@@ -1,12 +1,13 @@
 """The search over switches, on programs that exist in numbers alone."""
 
 import statistics
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from profkit.trial.outcome import outcome
-from profkit.trial.run import Perturbation, Result
+from profkit.trial.run import TIMED_OUT, Result
 from profkit.trial.search import Combination, Evidence, best, search
 from profkit.trial.trial_file import TrialFile
 from profkit.trial.view import trial_document
@@ -222,12 +223,16 @@ def test_what_failed_together_is_not_taken_for_compiled() -> None:
     assert names not in program.names
 
 
-def test_time_is_kept_for_a_whole_run_as_long_as_the_first() -> None:
+@pytest.mark.parametrize("hanging", ["", "gc-frozen", "fused-optimizer"])
+def test_time_is_kept_for_a_whole_run_as_long_as_the_first(hanging: str) -> None:
     program = next(each for each in hand_measured.programs() if each.name == "bert_train")
     rest = 40.0
 
-    def measure(switches: Combination, *, perturb: Perturbation = "", grace: float = 0.0) -> Result:
-        result = program.measure(switches, perturb=perturb, grace=grace)
+    def measure(switches: Combination, *, kept: float = 0.0, **options: Any) -> Result:
+        result = program.measure(switches, **options)
+        if hanging in {switch.name for switch in switches} and kept:
+            program.now = max(program.now, 280 - kept)
+            return replace(result, status=TIMED_OUT, failure="ended", is_cut=True)
         return replace(result, rest=rest)
 
     evidence = search(measure, tuple(SWITCHES.values()), 280, lambda: program.now, print)
@@ -241,8 +246,8 @@ def test_an_unchanged_run_to_its_end_tells_how_long_whole_runs_take(rest: float)
     program = SimulatedProgram({"bf16": 1.5, "fused-optimizer": 1.2, "cuda-graph": 1.1})
     ends: list[bool] = []
 
-    def measure(switches: Combination, *, perturb: Perturbation = "", grace: float = 0.0) -> Result:
-        result = program.measure(switches, perturb=perturb, grace=grace)
+    def measure(switches: Combination, *, grace: float = 0.0, **options: Any) -> Result:
+        result = program.measure(switches, **options)
         after = min(rest, grace)
         program.now += after
         ends.extend([rest <= grace] if grace else [])

@@ -505,7 +505,7 @@ class TorchProgram:
         self._adopted.append(weakref.ref(module))
         compiled = module._compiled_call_impl
         original = call = module._call_impl if compiled is None else compiled
-        if self.record.plan["perturb"] == "rounding":
+        if self.record.plan["perturb"] in ("rounding", "precision"):
             self._perturb(module)
         for wrapper in self.wrappers:
             call = wrapper(module, call)
@@ -566,10 +566,15 @@ class TorchProgram:
         return None
 
     def _perturb(self, module: Any) -> None:
-        """Change parameters by one rounding error, and the device's random numbers."""
+        """Change parameters by one rounding error, or round them to bfloat16, and change the
+        device's random numbers."""
         torch = self.torch
+        is_lower = self.record.plan["perturb"] == "precision"
         with torch.no_grad():
             for parameter in filter(torch.is_floating_point, module.parameters()):
+                if is_lower:
+                    parameter.copy_(parameter.bfloat16())
+                    continue
                 place = torch.arange(parameter.numel(), device=parameter.device)
                 sign = (place % 2 * 2 - 1).reshape(parameter.shape).to(parameter.dtype)
                 parameter.mul_(1 + sign * torch.finfo(parameter.dtype).eps)

@@ -50,6 +50,8 @@ def install(module: Any) -> None:
 class _Keeper:
     def __init__(self, folder: str, place: str) -> None:
         self._folder, self._known = folder, set[str]()
+        os.close(os.open(f"{folder}/since", os.O_CREAT))  # by the first process
+        self._since = os.stat(f"{folder}/since").st_mtime
         self._left_out = (os.path.dirname(folder), os.path.realpath(place), *_NO_FILES)
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -84,8 +86,8 @@ class _Keeper:
             return
         if stat.S_ISLNK(status.st_mode):
             os.symlink(os.readlink(path), self._place("kept", path))
-        if not stat.S_ISREG(status.st_mode):
-            return
+        if not stat.S_ISREG(status.st_mode) or min(status.st_mtime, status.st_ctime) > self._since:
+            return  # made since, by another process
         kind = "kept" if self._has_room(status.st_size) else "large"
         place = self._place(kind, path)
         part = f"{self._folder}/{os.getpid()}"
