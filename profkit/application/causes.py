@@ -159,7 +159,7 @@ def quantities_of(events: Events, what_if: WhatIf | None) -> Mapping[str, float]
         "step_time": ranks.first.median,
         "gpu_busy_share": fmean(_busy_share(events, each) for each in ranks.steps),
         **(known := frameworks([*kernels, *events.range_names])),
-        **(evidence := _evidence(what_if.replay, what_if.sm_count)),
+        **(evidence := _evidence(what_if.replay, what_if.sm_count, what_if.present * 1e9)),
         "cache_frees": evidence["frees"] * known["torch"],
         **kernel_quantities(what_if.replay, what_if.present * 1e9),
         **_savings(what_if),
@@ -197,8 +197,14 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
     }
 
 
-def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
+def _evidence(replay: Replay, sm_count: int, step: float) -> dict[str, float]:
     calls, works = replay.calls, replay.works
+    working = {work.index for work in host_work(replay)}
+    issuing = [
+        call.own + (0 if index in working else call.gap)
+        for index, call in enumerate(calls)
+        if call.role == "launch"
+    ]
     durations = [work.duration for work in works if work.role == "kernel"]
     waits = [call for call in calls if is_synchronization(call, works)]
     pageable = [work for work in works if is_pageable(work)]
@@ -213,11 +219,13 @@ def _evidence(replay: Replay, sm_count: int) -> dict[str, float]:
 
     return {
         "launches": each(sum(call.role == "launch" for call in calls)),
+        "launch_share": each(sum(issuing)) / step,
         "kernel_median": median(durations) / 1e9 if durations else math.nan,
         "host_waits": each(len(waits)),
         "host_wait_time": each(sum(call.end - call.start for call in waits)) / 1e9,
-        "host_work": each(sum(calls[work.index].gap for work in host_work(replay))) / 1e9,
+        "host_work": each(sum(calls[index].gap for index in working)) / 1e9,
         "pageable_bytes": each(size),
+        "pageable_copy_share": each(copying) / replay.recorded,
         "pageable_bandwidth": size / copying * 1e9 if copying else math.nan,
         "pinned_bandwidth": max(used, default=math.nan),
         "collectives": each(len(collectives)),

@@ -170,7 +170,9 @@ def kernel_quantities(replay: Replay, step: float) -> dict[str, float]:
         issued = [each for call in calls for each in sequences.issue(replay, call)]
         launching = sum(call.gap + call.own for call in issued)
         quantities[f"{name}_launch_share"] = launching * replay.recorded / step
-    quantities["small_products"] = sum(map(len, sequences.small_products(replay)))
+    small = [index for row in sequences.small_products(replay) for index in row]
+    quantities["small_products"] = len(small)
+    quantities["small_product_share"] = _time(replay, tuple(small))
     whole = replay.steps * replay.ranks
     return {
         name: value / whole / (replay.recorded if name.endswith("_share") else 1)

@@ -29,7 +29,7 @@ from profkit.timeline.cuda_calls import SMALL_COPY, TO_DEVICE, call_kind
 from profkit.timeline.events import Events, Times
 from profkit.timeline.intervals import NOTHING, Cover
 from profkit.timeline.lost_work import lost_work
-from profkit.timeline.work import KERNEL, MEMORY, Mask, Work, work_of
+from profkit.timeline.work import KERNEL, MEMORY, Mask, Work, have_calls_wait, work_of
 
 T = TypeVar("T")
 Amounts = npt.NDArray[np.float64]
@@ -462,7 +462,7 @@ def _host_work(program: _Program, rows: Integers) -> Cover:
     pageable = _are(events.memory_kinds, lambda each: "pageable" in each.words)[kind]
     of_host = _are(events.memory_kinds, lambda each: "host" in each.kind)[kind]
     synchronous = _are(events.call_names, cuda_calls.is_synchronous)[calls.name[work.call[copied]]]
-    blocks = of_host & cuda_calls.blocks(synchronous, pageable, to_device, is_large)
+    blocks = of_host & have_calls_wait(synchronous, pageable, to_device, is_large)
 
     def some_of(works: Integers) -> Mask:
         found: Mask = np.bincount(of_call[works], minlength=len(rows)) > 0

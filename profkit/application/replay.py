@@ -35,11 +35,11 @@ from profkit.timeline.cuda_calls import (
     ALLOCATION,
     SMALL_COPY,
     TO_DEVICE,
-    blocks,
     call_kind,
     is_synchronous,
 )
 from profkit.timeline.events import Events, GpuWork, Times
+from profkit.timeline.work import have_calls_wait
 
 US = 1e3  # ns
 TYPICAL_LATENCY = 5 * US  # ns from a launch call to its kernel on an idle stream; H200, nsys
@@ -701,7 +701,9 @@ class _Recorded(Graph):
         GPU as soon as the rest of it is staged."""
         work = self.works[index]
         to_device = work.direction == TO_DEVICE
-        waits = blocks(is_synchronous(call.name), work.pageable, to_device, work.size > SMALL_COPY)
+        waits = have_calls_wait(
+            is_synchronous(call.name), work.pageable, to_device, work.size > SMALL_COPY
+        )
         overlaps = work.start <= call.end + self.skew
         return "host" in work.direction and bool(waits) and overlaps
 

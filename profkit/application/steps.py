@@ -42,6 +42,7 @@ in recorded programs on an H200, 0.25 and less where copies run ahead of kernels
 _UPDATES = 2  # rank of optimizers: see `repetition.repetition`
 _MORE_EXPLAINED = 0.1  # share of launches, of repetitions that are alike; chosen
 _SAME_NAMES = 0.9  # `fit` of repetitions by names alone, chosen: data changes a tenth of a step
+_BY_GRAPHS = 0.5  # of the GPU's time from the first CUDA graph on, chosen: most of it
 _STEP_WORDS = re.compile(r"step|iter|batch|token|frame|request", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 
@@ -321,7 +322,13 @@ def _ranks(events: Events, work: Work) -> npt.NDArray[np.int8]:
 
 def _repeating(program: _Program, sequence: _Sequence) -> tuple[_Sequence, Repetition | None]:
     """What repeats: launches, or kernels of the same names where the sizes of data change what is
-    launched, and repetitions of sizes would be some of steps, or several steps."""
+    launched, and repetitions of sizes would be some of steps, or several steps. Where CUDA graphs
+    are most of the work from the first of them on, it is what repeats from there: far more is
+    launched before, as they are made."""
+    if first := _first_graph(program, sequence):
+        pattern = repetition(sequence.symbol[first:], sequence.rank)
+        if pattern is not None:
+            return sequence, replace(pattern, marks=pattern.marks + first)
     pattern = repetition(sequence.symbol, sequence.rank)
     by_name = _sequence(program.events, _without_sizes(program.events, program.work))
     if len(by_name.rank) == len(sequence.rank):
@@ -331,6 +338,20 @@ def _repeating(program: _Program, sequence: _Sequence) -> tuple[_Sequence, Repet
     is_end = bool(ends) and (pattern is None or ends >= pattern.rank(sequence.rank))
     is_better = plain and (pattern is None or _is_better(plain, pattern, is_end=is_end))
     return (by_name, plain) if is_better else (sequence, pattern)
+
+
+def _first_graph(program: _Program, sequence: _Sequence) -> int:
+    """The place of the first launch of a CUDA graph, where from then on these take most of the
+    GPU's time; else 0."""
+    work, calls = program.work, program.events.calls
+    named = np.array([*("GraphLaunch" in name for name in program.events.call_names), False])
+    of_graphs = named[np.append(calls.name, -1)[work.call]]
+    if not of_graphs.any():
+        return 0
+    first, times = work.call_start[of_graphs].min(), work.end - work.start
+    if times[of_graphs].sum() < _BY_GRAPHS * times[work.call_start >= first].sum():
+        return 0
+    return int(np.searchsorted(sequence.call_start, first))
 
 
 def _is_better(plain: Repetition, sized: Repetition, *, is_end: bool) -> bool:

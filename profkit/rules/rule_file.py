@@ -234,7 +234,9 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
         """Those that apply to a compute capability, and to a kernel of these quantities."""
         suiting = (action for action in self.actions if action.suits(cc))
         texts = (action.text for action in suiting if action.has_room(values or {}))
-        return (*texts, *map(measure_action, self.switches_in(values or {})[:1]))
+        measured = tuple(map(measure_action, self.switches_in(values or {})[:1]))
+        is_open = self.about == "application" and not measured
+        return (*texts, *measured, *[NO_SWITCH] * is_open)
 
     def switches_in(self, values: Mapping[str, float]) -> tuple[str, ...]:
         """The switches that exist for the framework of a program with these quantities."""
@@ -256,6 +258,9 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
         others = filter(None, (self.flop, self.bound))
         names = (name for each in (*self.when, *self.formulas, *others) for name in each.names)
         return tuple(dict.fromkeys((*names, *self.evidence)))
+
+
+NO_SWITCH = "No switch of profkit try does this: change the program, and time a step of both"
 
 
 def measure_action(switch: str) -> str:

@@ -1,10 +1,5 @@
 """What CUDA calls do, by words in their names."""
 
-import numpy as np
-import numpy.typing as npt
-
-from profkit.timeline.work import Mask
-
 ALLOCATION, LAUNCH, COPY = "memory allocation", "launch call", "copy call"
 SYNCHRONIZATION, OTHER = "synchronization", "CUDA call"
 WORDS = {
@@ -31,16 +26,3 @@ def call_kind(name: str) -> str:
 def is_synchronous(name: str) -> bool:
     """Whether a call that copies is none of those that return at once."""
     return "Memcpy" in name and "Async" not in name
-
-
-def blocks(
-    synchronous: npt.ArrayLike,
-    pageable: npt.ArrayLike,
-    to_device: npt.ArrayLike,
-    large: npt.ArrayLike,
-) -> Mask:
-    """Whether copies between host and device have their calls wait, by the CUDA documentation:
-    those of pageable memory do, whatever the call, but not small ones to the device."""
-    is_staged = np.logical_and(pageable, to_device)
-    waits: Mask = np.where(is_staged, large, np.logical_or(pageable, synchronous))
-    return waits

@@ -143,3 +143,16 @@ def reached(start: Times, end: Times) -> Times:
 def gaps_before(start: Times, end: Times) -> Times:
     """For each interval, in order of start, the time since the last end; at most 0 is no gap."""
     return start - reached(start, end)
+
+
+def have_calls_wait(
+    synchronous: npt.ArrayLike,
+    pageable: npt.ArrayLike,
+    to_device: npt.ArrayLike,
+    large: npt.ArrayLike,
+) -> Mask:
+    """Whether copies between host and device have their calls wait, by the CUDA documentation:
+    those of pageable memory do, whatever the call, but not small ones to the device."""
+    is_staged = np.logical_and(pageable, to_device)
+    waits: Mask = np.where(is_staged, large, np.logical_or(pageable, synchronous))
+    return waits

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from profkit.application.application import Application, read_application
-from profkit.application.causes import findings
+from profkit.application.causes import findings, quantities
 from profkit.application.groups import explained_of_gpu, explained_share
+from profkit.application.steps import steady_steps
 from profkit.rules.finding import Finding
-from profkit.rules.rule_file import shipped_rules
+from profkit.rules.rule_file import NO_SWITCH, shipped_rules
 from profkit.timeline.events import Events
 from tests.application.stories import Step, recorded, step_time
 from tests.application.synthetic import US, Host
@@ -259,6 +260,38 @@ def test_kernels_of_a_user_are_no_chain() -> None:
 
 def test_a_library_on_the_right_cores_has_no_precision_to_gain() -> None:
     assert not {"tf32_unused", "half_precision_unused"} & set(named(recorded(of((BF16, 900)))))
+
+
+def test_every_finding_of_a_step_says_what_measures_it() -> None:
+    """A switch of `profkit try` of its framework, or that there is none."""
+    rules = [rule for rule in shipped_rules() if rule.about == "application"]
+    for rule in rules:
+        for framework in ("torch", "jax", "cupy"):
+            values = {"torch": 0.0, "jax": 0.0, "cupy": 0.0, "numba": 0.0, framework: 1.0}
+            told = rule.actions_on((0, 0), values)[-1]
+            assert told.startswith("Measure it: profkit try") == bool(rule.switches_in(values))
+            assert told == NO_SWITCH or rule.switches_in(values)
+
+
+@pytest.mark.parametrize("rule", ["launch_bound", "pageable_copies", "small_products"])
+def test_evidence_has_a_share_of_the_step(rule: str) -> None:
+    (known,) = [each for each in shipped_rules() if each.name == rule]
+    assert known.evidence[0].endswith("_share")
+
+
+def test_the_share_of_launching_is_that_of_the_host() -> None:
+    def step(host: Host, _: int) -> None:
+        host.compute(2000 * US)  # host work
+        host.copy(100 * US, 1 << 20)
+        for _ in range(50):
+            host.compute(16 * US)
+            host.launch(GELU, 5 * US)
+
+    events = recorded(step)
+    values = quantities(events, steady_steps(events), host=1.0)
+    whole = values["step_time"]
+    assert values["launch_share"] == pytest.approx(50 * 20e-6 / whole, rel=0.05)
+    assert values["pageable_copy_share"] == pytest.approx(100e-6 / whole, rel=0.05)
 
 
 def grouped(step: Step) -> Application:

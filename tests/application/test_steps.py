@@ -446,3 +446,22 @@ def test_three_equal_steps_are_longer_than_their_layers() -> None:
 
     steps = only(steady_steps(loop(step, 4).events()))
     assert str(steps.basis) == "repeating pattern of 51 launches"
+
+
+@pytest.mark.parametrize("tokens", [5, 8, 30])
+def test_few_replays_of_graphs_after_a_long_start_are_steps(tokens: int) -> None:
+    """As of a decode loop: its prompt, and what makes the graph, are launched kernel by kernel."""
+    host = Host(Recording(), now=MS)
+    for number in range(900):
+        host.launch(f"layer_{number * number % 37}(float*)", 5 * US)
+    host.synchronize()
+    for _ in range(tokens):
+        host.compute(30 * US)
+        host.copy(2 * US, 8, source="pinned")
+        host.launch_graph(1, 300 * US)
+        host.launch("argmax(float*)", 5 * US)
+        host.copy(2 * US, 8, source="device", target="pinned")
+        host.synchronize()
+    (steps,) = steady_steps(host.recording.events())
+    assert tokens - 2 <= len(steps) <= tokens
+    assert steps.median == pytest.approx(346e-6, rel=0.05)
