@@ -17,8 +17,8 @@ from profkit.trial.trial_file import Changes
 _EARLY = 5  # results of a series that are compared one by one, before errors have grown
 _LATE = 12  # results from which on the mean of the last third is compared too
 _OWN = 3.0  # chosen: times the difference of two unchanged runs
-# The same of one number with other random ones, whose differences have a ratio of two normal
-# deviates: it is larger in 2 atan(1/20) / pi = 3%.
+# The same of one number, as a mean, whose differences by chance have a ratio of two normal deviates:
+# it is larger in 2 atan(1/20) / pi = 3%.
 _OWN_OF_ONE = 20.0
 _PERTURBED = 10.0  # chosen: kernels round in other places, parameters are perturbed in one
 # Chosen: relative differences of the first results, and of later ones, that no switch of a kind is
@@ -123,7 +123,11 @@ def _judgments(
     is_random = "random" in changes or "dropout" in features
     results = unchanged[0].results.items()
     series = [(name, row, False) for name, row in results if not name.startswith(_UPDATES)]
-    series += [(name, row, True) for name, row in unchanged[0].printed.items()]
+    series += [
+        (name, row, True)
+        for name, row in unchanged[0].printed.items()
+        if _TOKENS not in unchanged[0].results or not _is_whole(row)  # it may be tokens
+    ]
     for name, row, is_printed in series:
         early = partial(_early, _apart_as_printed if name.startswith(PRINTED) else _distance)
         measures: list[Measure] = [_of_tokens] if name == _TOKENS else [early, _late]
@@ -148,7 +152,8 @@ def _judgments(
                 if kind:
                     others = [run for run in perturbed if run.perturbed == kind]
                     moved = largest(others, both=kind == "random")  # either may be the smaller one
-                    drawn = _OWN_OF_ONE if is_end and kind == "random" else _OWN
+                    is_one = is_late or is_end or (is_printed and kind == "precision")
+                    drawn = _OWN_OF_ONE if is_one else _OWN
                     limits.append((drawn if is_drawn else _PERTURBED) * moved)
                     if kind == "random" and moved:
                         limits.append(_OWN * _scatter(row))
@@ -202,6 +207,11 @@ def _opposed(a: Value, b: Value) -> float:
     return max(1 - min(sizes) / max(sizes), (1 - cosine) / 2)
 
 
+def _is_whole(row: Row) -> bool:
+    """Whether printed numbers have no decimals."""
+    return all(value is not None and value[1:2] == [0.0] for value in row)
+
+
 def _scatter(row: Row) -> float:
     """The relative standard deviation of a series: what other random numbers make of one result."""
     known = [value for value in map(_first, row) if not math.isnan(value)]
@@ -239,12 +249,12 @@ def parted(
     where first results are "equal", and as far as that of a `perturbed` unchanged run lies, a few
     times."""
     first, *others = [{**run.results, **run.printed} for run in before]
-    after = {**changed.results, **changed.printed}
+    after, has_tokens = {**changed.results, **changed.printed}, _TOKENS in first
     own = {**perturbed.results, **perturbed.printed} if perturbed else {}
     for name, row in first.items():
         earlier = (_early(_apart_as_printed, row, o[name]) for o in others if name in o)
         pairs = _printed_pairs(row, after.get(name, ()))
-        is_printed = name.startswith(PRINTED) and pairs
+        is_printed = name.startswith(PRINTED) and pairs and not (has_tokens and _is_whole(row))
         if not is_printed or max(earlier, default=0.0) > _REPEATABLE:
             continue
         size = max(statistics.mean(abs(x) for x, _ in pairs), abs(pairs[-1][0]))

@@ -126,6 +126,17 @@ def test_generated_text_is_compared_up_to_its_first_other_token(
     assert judgment.is_same == is_same
 
 
+@pytest.mark.parametrize(("printed", "is_same"), [([9.0, 0.0], True), ([9.5, 0.1], False)])
+def test_printed_tokens_are_no_numbers(printed: list[float | None], is_same: bool) -> None:
+    unchanged, other = (
+        replace(generated([1, 2, 3, 4]), printed={'number 1 of "first #"': [value] * 6})
+        for value in ([5.0, printed[1]], printed)
+    )
+    judgment = judged([unchanged], [], [other], {"precision"})
+    assert judgment is not None
+    assert judgment.is_same is is_same
+
+
 def test_no_rounding_makes_zeros_right() -> None:
     unchanged = Result((), 1.0, results={"losses": [[1.0]] * 6})
     moved = Result((), 1.0, results={"losses": [[1.4]] * 6}, perturbed="rounding")
