@@ -16,6 +16,7 @@ from profkit.trial.trial_file import Status, TrialFile, TrialRow
 Names = tuple[str, ...]
 _Fault = tuple[Status, str]
 _PARTED = "in whole runs, the last of"
+_UNSEEN = "; there was no time to see how far they do by themselves"
 _PLAIN = "; without profkit's hooks it prints the same"
 _HOOKED = "profkit's hooks change the program: without them, "
 
@@ -50,7 +51,9 @@ def confirmed(
         parted = [n for n, fault in whole_faults.items() if fault and fault[1].startswith(_PARTED)]
         owns = {kind: run_whole((), kind) for kind in dict.fromkeys(perturb[n] for n in parted)}
         for n in parted:
-            whole_faults[n] = _fault(runs, ends[n], kinds[n], owns[perturb[n]])
+            own = owns[perturb[n]]
+            fault = _fault(runs, ends[n], kinds[n], own)
+            whole_faults[n] = fault and (fault[0], fault[1] + _UNSEEN if own.failure else fault[1])
         longer = f"take more than {evidence.endless:.0f} s and " if evidence.endless else ""
         unmade: _Fault = ("unverified", f"whole runs {longer}were not compared")
         faults = {names: whole_faults.get(names, unmade) for names in proven}

@@ -115,11 +115,13 @@ def test_a_line_that_is_another_in_each_run_says_nothing_of_hooks() -> None:
 
 def test_a_gain_is_not_verified_where_whole_runs_end_elsewhere() -> None:
     def ending(
-        last: float, perturbed: float = 0.9, place: float = 0.1, moved: float = 0.0
+        last: float, perturbed: float | None = 0.9, place: float = 0.1, moved: float = 0.0
     ) -> TrialFile:
         """Of programs that print their loss now and then, from 2 on."""
 
         def run_whole(names: tuple[str, ...], perturb: Perturbation) -> Result:
+            if perturb and perturbed is None:
+                return CUT
             losses = [2.0, 1.5, 1.0, last if names else perturbed if perturb else 0.9]
             return Result(
                 names, 9.0, printed={'number 1 of "loss #"': [[x, place] for x in losses]}
@@ -131,6 +133,7 @@ def test_a_gain_is_not_verified_where_whole_runs_end_elsewhere() -> None:
     assert row(ending(0.2), "compile").status == "unverified"
     assert "loss" in row(ending(0.2), "compile").reason
     assert ending(0.2, perturbed=0.5).best == ("compile",)  # it ends anywhere
+    assert "no time to see how far" in row(ending(0.2, perturbed=None), "compile").reason
     assert ending(0.95, place=1e-3, moved=1e-5).best == ("compile",)
     assert ending(0.95, place=1e-3).best == ()  # though its first results are equal
 
