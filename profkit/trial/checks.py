@@ -152,9 +152,9 @@ def _judgments(
                 if kind:
                     others = [run for run in perturbed if run.perturbed == kind]
                     moved = largest(others, both=kind == "random")  # either may be the smaller one
-                    is_one = is_late or is_end or (is_printed and kind == "precision")
-                    drawn = _OWN_OF_ONE if is_one else _OWN
-                    limits.append((drawn if is_drawn else _PERTURBED) * moved)
+                    is_one = is_late or is_end or is_printed
+                    several = _OWN if is_drawn else _PERTURBED
+                    limits.append((_OWN_OF_ONE if is_one else several) * moved)
                     if kind == "random" and moved:
                         limits.append(_OWN * _scatter(row))
                 if each in {"rounding", "precision"} and features & _HALF:
