@@ -17,8 +17,8 @@ from profkit.trial.trial_file import Changes
 _EARLY = 5  # results of a series that are compared one by one, before errors have grown
 _LATE = 12  # results from which on the mean of the last third is compared too
 _OWN = 3.0  # chosen: times the difference of two unchanged runs
-# The same of one number, as a mean, whose differences by chance have a ratio of two normal deviates:
-# it is larger in 2 atan(1/20) / pi = 3%.
+# The same of one number, as a mean, whose differences by chance have a ratio of two normal
+# deviates: it is larger in 2 atan(1/20) / pi = 3%.
 _OWN_OF_ONE = 20.0
 _PERTURBED = 10.0  # chosen: kernels round in other places, parameters are perturbed in one
 # Chosen: relative differences of the first results, and of later ones, that no switch of a kind is
