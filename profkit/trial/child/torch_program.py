@@ -78,7 +78,7 @@ class TorchProgram:
         self._patience = float(_PATIENCE)
         self._optimizers: list[Any] = []
         self._steps = self._watched = 0
-        self._is_elsewhere = self._has_drawn = False
+        self._is_elsewhere = False
         record.new_event = self._event
         record.finishing.append(self._finish)
         record.elapsed = lambda before, after: before.elapsed_time(after) / 1e3
@@ -424,9 +424,8 @@ class TorchProgram:
             @functools.wraps(next_index)
             def drawing(self_: Any) -> Any:  # the order of samples stays, what is done to them not
                 index = next_index(self_)
-                if not self._has_drawn:
-                    self._has_drawn = True
-                    self._draw()
+                iterator._next_index = next_index  # once
+                self._draw()
                 return index
 
             iterator._next_index = drawing
