@@ -5,8 +5,8 @@ the main thread: the GPU then looks idle. So it does where kernels of plain laun
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from profkit.core.columns import Mask
 from profkit.timeline.events import Events, Times
 
 REMEDY = "record with --cuda-graph-trace=node"
@@ -50,14 +50,14 @@ def _lost_launches(events: Events, process: int | None) -> str:
     return _lost("kernels", _kernel_launches(events, process, submitting), unknown)
 
 
-def _lost(what: str, with_work: npt.NDArray[np.bool_], unknown: int) -> str:
+def _lost(what: str, with_work: Mask, unknown: int) -> str:
     count, lost = len(with_work), int((~with_work).sum())
     if count >= _FEWEST and lost > _LOST * count and unknown < lost:
         return f"the GPU work of {lost:,} of {count:,} launched {what} is not recorded"
     return ""
 
 
-def _submitting(events: Events, process: int | None) -> tuple[npt.NDArray[np.bool_], int]:
+def _submitting(events: Events, process: int | None) -> tuple[Mask, int]:
     """For each call whether it has work of a process, and how much of that has no known call."""
     submitting = np.zeros(len(events.calls) + 1, dtype=np.bool_)
     unknown = 0
@@ -98,20 +98,16 @@ def remedy(events: Events, process: int | None = None) -> str:
     return REMEDY if lost_graphs(events, process) else FAILED_REMEDY
 
 
-def _of(process: int | None, owners: list[int]) -> npt.NDArray[np.bool_]:
+def _of(process: int | None, owners: list[int]) -> Mask:
     return np.array([process in {None, owner} for owner in owners], dtype=np.bool_)
 
 
-def _graph_launches(
-    events: Events, process: int | None, submitting: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_]:
+def _graph_launches(events: Events, process: int | None, submitting: Mask) -> Mask:
     """For each launch of a CUDA graph, whether it has work."""
     return submitting[_calls(events, process, _GRAPH_LAUNCH)]
 
 
-def _kernel_launches(
-    events: Events, process: int | None, submitting: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_]:
+def _kernel_launches(events: Events, process: int | None, submitting: Mask) -> Mask:
     """For each launch of a kernel that no CUDA graph captures, whether it or a call within it has
     work."""
     calls, launches = events.calls, _calls(events, process, _LAUNCH)
@@ -129,22 +125,20 @@ def _kernel_launches(
     return np.concatenate([np.zeros(0, dtype=np.bool_), *found])
 
 
-def _captured(events: Events, process: int, times: Times) -> npt.NDArray[np.bool_]:
+def _captured(events: Events, process: int, times: Times) -> Mask:
     """Whether any thread of a process captures a graph at these times."""
     begun, ended = (events.calls.start[_calls(events, process, name)] for name in (_BEGIN, _END))
     return np.searchsorted(begun, times) > np.searchsorted(ended, times)
 
 
-def _calls(events: Events, process: int | None, name: str) -> npt.NDArray[np.bool_]:
+def _calls(events: Events, process: int | None, name: str) -> Mask:
     """Which calls of a process have this in their name."""
     named = np.array([name in each for each in events.call_names], dtype=np.bool_)
     own = _of(process, [thread.process for thread in events.threads])
     return named[events.calls.name] & own[events.calls.thread]
 
 
-def _modules(
-    events: Events, process: int | None, submitting: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_]:
+def _modules(events: Events, process: int | None, submitting: Mask) -> Mask:
     """For each module that XLA launched, whether a call of its thread in its range has work."""
     named = np.array([name.startswith(_MODULE) for name in events.range_names], dtype=np.bool_)
     ranges, calls = events.ranges, events.calls

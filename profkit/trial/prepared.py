@@ -55,6 +55,7 @@ class Prepared:
         importing: str = "",
     ) -> None:
         self.place = place
+        self.culprit = ""  # the package whose import is the fault
         (place / "modules").write_text(json.dumps({"modules": modules, "changed": changed}))
         if importing:  # whose modules are not whole where torch is
             environment = {**environment, "PROFKIT_EARLY": f"{importing}=torch"}
@@ -69,6 +70,7 @@ class Prepared:
         if not ready.exists():
             return "it has ended before" if has_ended else None
         said = json.loads(ready.read_text("utf-8"))
+        self.culprit = said["package"]
         is_child = said["parent"] == self._process.pid
         return said["fault"] or ("" if is_child else "another program starts it")
 
@@ -76,12 +78,6 @@ class Prepared:
     def seconds(self) -> float:
         """How long its imports took."""
         return max((self.place / "ready").stat().st_mtime - self._started, 0.0)
-
-    @property
-    def culprit(self) -> str:
-        """The package whose import is the fault, "" where it is another."""
-        ready = self.place / "ready"
-        return json.loads(ready.read_text("utf-8")).get("package", "") if ready.exists() else ""
 
     def run(self, plan: Plan) -> process.Finished:
         """A run by a plan; exit status 124 after its time."""

@@ -185,7 +185,8 @@ def run_program(
                     on_record(_result(Result(names, 0.0), _records(place), extent, ""))
 
             rest, log = _Rest(math.inf, math.inf, place=place, on_record=note), place / "log"
-            end = _run(command, hooked, folder, rest, timeout, begin)
+            start = partial(_started, command, hooked, folder, place / "copy")
+            end = _run(begin or start, rest, timeout)
         records = _records(place)
         is_whole = not (place / STOPPED).exists()
         written = min((path.stat().st_mtime for path in place.glob("*.json")), default=math.inf)
@@ -232,22 +233,23 @@ class _Rest(Watchdog):
         """Leave it to its end."""
 
 
+def _started(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path | None, copies: Path
+) -> subprocess.Popen[bytes]:
+    if folder is None:
+        return process.start(command, environment)
+    copy = copies / folder.name
+    copy_folder(folder, copy)
+    words = [word.replace(f"{folder}/", f"{copy}/") for word in command]
+    return process.start(words, environment, copy)
+
+
 def _run(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    folder: Path | None,
-    rest: _Rest,
-    timeout: float,
-    begin: Callable[[], subprocess.Popen[bytes]] | None,
+    begin: Callable[[], subprocess.Popen[bytes]], rest: _Rest, timeout: float
 ) -> process.Finished:
-    copy = folder and rest.place / "copy" / folder.name
     started, texts = time.monotonic(), [""]
-    if folder and copy:
-        command = [word.replace(f"{folder}/", f"{copy}/") for word in command]
-        copy_folder(folder, copy)
     try:
-        supervisor = begin() if begin else process.start(command, environment, copy)
-        return process.follow(supervisor, timeout=timeout, on_text=texts.append, watchdog=rest)
+        return process.follow(begin(), timeout=timeout, on_text=texts.append, watchdog=rest)
     except Stalled:
         return process.Finished(0, time.monotonic() - started, "".join(texts))
     except process.TimedOut as late:

@@ -390,9 +390,8 @@ class _Search:
         kept = self.reserved if evidence.runs else 0.0
         result = self.measure(combination, perturb=perturb, kept=kept)
         if self._is_compiling(combination, result) and self.used(result.seconds) < 1:
-            result = self.measure(
-                combination, perturb=perturb, kept=kept
-            )  # of what is in its cache now
+            # Of what is in its cache now.
+            result = self.measure(combination, perturb=perturb, kept=kept)
         if result.is_cut and evidence.runs:
             raise _Spent
         evidence.runs.append(result)

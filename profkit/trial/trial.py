@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from profkit.core.errors import EnvironmentProblem
+from profkit.timing.measurement import Tell
 from profkit.trial.copies import check_size
 from profkit.trial.outcome import outcome
 from profkit.trial.perturbed import perturbed
@@ -27,7 +28,7 @@ from profkit.trial.run import (
     run_program,
     variables_of,
 )
-from profkit.trial.search import Combination, Evidence, search
+from profkit.trial.search import Combination, search
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import TrialFile
 from profkit.trial.whole import confirmed
@@ -66,7 +67,7 @@ def try_program(
     subject: Subject,
     switches: Sequence[Switch],
     budget: float,
-    tell: Callable[[str, str], None],
+    tell: Tell,
     first: Sequence[str] = (),
 ) -> TrialFile:
     """Try switches on a program, those named `first` before others, in at most `budget` seconds.
@@ -77,17 +78,15 @@ def try_program(
     here = _folder()
     with ExitStack() as stack:
         place = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-        measure = _Runner(subject, here, budget, tell, Path(place).resolve())
+        measure = _Runner(subject, here, budget, Path(place).resolve(), tell)
         stack.callback(put_back, measure.kept, here)
         stack.callback(measure.discard)
-        evidence = search(
-            measure, switches, budget, time.monotonic, lambda name: tell(name, ""), first
-        )
+        evidence = search(measure, switches, budget, time.monotonic, measure.tell, first)
         trial = outcome(evidence, subject.command, budget)
         wholes = [run for run in evidence.unchanged if run.is_whole] or evidence.unchanged[:1]
 
         def run_whole(names: tuple[str, ...], perturb: Perturbation) -> Result:
-            tell(" + ".join(("whole program", *names)), "")
+            measure.tell(" + ".join(("whole program", *names)))
             measure.discard()  # a gain that only a fork has is none
             measure.extent = Extent()
             chosen = tuple(switch for switch in switches if switch.name in names)
@@ -102,44 +101,22 @@ def try_program(
         if measure.left() > 2 * evidence.endless:  # time for two whole runs after all
             evidence.endless = 0.0
         if not trial.failure and evidence.unchanged:
-            trial = after_whole_runs(trial, evidence, run_whole, run_plain)
+            trial = confirmed(trial, evidence, run_whole, run_plain)
             trial = perturbed(trial, evidence, measure.run_with, subject.environment, measure.left)
         measure.discard()
         return replace(trial, seconds=budget - measure.left(), written=put_back(measure.kept, here))
-
-
-def after_whole_runs(
-    trial: TrialFile,
-    evidence: Evidence,
-    run_whole: Callable[[tuple[str, ...], Perturbation], Result],
-    run_plain: Callable[[], Result | None],
-) -> TrialFile:
-    """The trial after whole runs, as far as these are not interrupted."""
-    try:
-        return confirmed(trial, evidence, run_whole, run_plain)
-    except KeyboardInterrupt:
-        evidence.interrupted = True
-        trial = replace(trial, interrupted=True)
-        return confirmed(trial, evidence, run_whole, run_plain)
 
 
 class _Runner:
     """Runs the program: once from its start, then in forks of one that has imported its libraries,
     where that makes no difference; `tell` is told if it would."""
 
-    def __init__(
-        self,
-        subject: Subject,
-        here: Path,
-        budget: float,
-        tell: Callable[[str, str], None],
-        place: Path,
-    ) -> None:
+    def __init__(self, subject: Subject, here: Path, budget: float, place: Path, tell: Tell):
         made = {name: str(place / kind) for name, kind in _CACHES.items()}
         self.kept = place / "kept"
         self.kept.mkdir()
         self.environment = {**made, **_JAX_CACHE, **subject.environment, KEPT: str(self.kept)}
-        self.command, self.tell = subject.command, tell
+        self.command, self._tell = subject.command, tell
         self.folder = here if subject.in_copy else None
         if self.folder:
             check_size(self.folder)
@@ -189,7 +166,7 @@ class _Runner:
         elif prepared and self._is_suspect(switches):
             result = run(None)
             if not self._fault(result):
-                self.tell(f"{_FRESH}: without that, it fails: {fault}", "")
+                self.tell(f"{_FRESH}: without that, it fails: {fault}")
                 self.discard()
         if result.status == TIMED_OUT and remaining < limit:
             return replace(result, is_cut=True)
@@ -215,7 +192,7 @@ class _Runner:
         self, words: str, variables: Mapping[str, str], *, is_hooked: bool = True
     ) -> Result:
         """A run of the whole program with these variables, of which `words` are told."""
-        self.tell(words, "")
+        self.tell(words)
         return run_program(
             self.command,
             (),
@@ -226,6 +203,9 @@ class _Runner:
             is_hooked=is_hooked,
         )
 
+    def tell(self, words: str) -> None:
+        self._tell(words, "")
+
     def left(self) -> float:
         """Seconds of the budget that are left."""
         return self.end - time.monotonic()
@@ -235,7 +215,7 @@ class _Runner:
         if not {"torch"} <= first.features or "jax" in first.features or first.unit == WALL:
             return
         if self.folder:
-            self.tell(f"{_FRESH}: it has its own copy of the folder", "")
+            self.tell(f"{_FRESH}: it has its own copy of the folder")
             return
         self.place.mkdir()
         environment = hooked_environment(self.environment, self.place)
@@ -261,7 +241,7 @@ class _Runner:
             self._prepare(self.first)
             return self._forked(switches)
         if fault:
-            self.tell(f"{_FRESH}: {fault}", "")
+            self.tell(f"{_FRESH}: {fault}")
             self.discard()
         return self.prepared
 

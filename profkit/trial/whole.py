@@ -14,6 +14,8 @@ from profkit.trial.search import Evidence
 from profkit.trial.trial_file import Status, TrialFile, TrialRow
 
 Names = tuple[str, ...]
+RunWhole = Callable[[Names, Perturbation], Result]
+RunPlain = Callable[[], Result | None]
 _Fault = tuple[Status, str]
 _PARTED = "in whole runs, the last of"
 _UNSEEN = "; there was no time to see how far they do by themselves"
@@ -22,10 +24,19 @@ _HOOKED = "profkit's hooks change the program: without them, "
 
 
 def confirmed(
-    trial: TrialFile,
-    evidence: Evidence,
-    run_whole: Callable[[Names, Perturbation], Result],
-    run_plain: Callable[[], Result | None],
+    trial: TrialFile, evidence: Evidence, run_whole: RunWhole, run_plain: RunPlain
+) -> TrialFile:
+    """The trial after whole runs, as far as these are not interrupted."""
+    try:
+        return _confirmed(trial, evidence, run_whole, run_plain)
+    except KeyboardInterrupt:
+        evidence.interrupted = True
+        trial = replace(trial, interrupted=True)
+        return _confirmed(trial, evidence, run_whole, run_plain)
+
+
+def _confirmed(
+    trial: TrialFile, evidence: Evidence, run_whole: RunWhole, run_plain: RunPlain
 ) -> TrialFile:
     """The trial, in which a gain is proven only if whole runs with its switches end and print as
     unchanged ones; where each run was ended early, whole runs of the fastest ones are made now, and

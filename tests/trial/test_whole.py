@@ -5,7 +5,6 @@ from msgspec.structs import replace
 from profkit.trial.outcome import outcome
 from profkit.trial.run import TIMED_OUT, Perturbation, Result
 from profkit.trial.search import Evidence, search
-from profkit.trial.trial import after_whole_runs
 from profkit.trial.trial_file import TrialFile
 from profkit.trial.view import trial_document
 from profkit.trial.whole import confirmed
@@ -61,7 +60,7 @@ def test_an_interrupted_whole_run_keeps_what_was_measured() -> None:
     def run_whole(*_: object) -> Result:
         raise KeyboardInterrupt
 
-    trial = after_whole_runs(*tried(), run_whole, no_plain)
+    trial = confirmed(*tried(), run_whole, no_plain)
     assert trial.interrupted
     assert row(trial, "compile").status == "unverified"
 

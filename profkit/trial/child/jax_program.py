@@ -10,7 +10,8 @@ from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, signature
 from types import CodeType, FunctionType
 from typing import Any, Callable
 
-from .record import Record, is_installed
+from .record import Record, installed
+from .state import is_own
 
 _FIRST_OUTPUTS = 5  # calls of a function whose outputs are kept
 _FEWEST = 15  # elements of arrays that are no weights, chosen: metrics
@@ -96,8 +97,7 @@ def _function_of(code: CodeType) -> FunctionType | None:
     if code.co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR):
         return None
     holders = [each for each in gc.get_referrers(code) if isinstance(each, FunctionType)]
-    is_own = len(holders) == 1 and not is_installed(holders[0].__module__)
-    return holders[0] if is_own else None
+    return holders[0] if len(holders) == 1 and is_own(holders[0]) else None
 
 
 def _redirect(function: FunctionType, name: str) -> FunctionType:
@@ -218,7 +218,7 @@ class JaxProgram:
             for change in self.options:
                 change(function, options)
             kind = f"calls of {getattr(function, '__name__', type(function).__name__)}"
-            if is_installed(str(getattr(function, "__module__", ""))):
+            if str(getattr(function, "__module__", "")) in installed():
                 self.record.secondary.add(kind)
             return Watched(self, transform(function, *args, **options), kind)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .forks import changed, write
-from .state import difference, state
+from .state import Watch, difference, is_installed, is_own, state
 
 _PREPARING = 5  # first units that no window begins in, chosen: allocator, autotuning, lazy loading
 _LEAST_UNITS = {"generate": 3}  # chosen: a call takes seconds
@@ -28,9 +28,10 @@ class Record:
 
     `plan` has the folder to write to, the unit and the number of units after which the process
     ends (None: the first run, which ends when it has a `window` of units), `grace` seconds later
-    unless the program has ended by itself until then. `state` and `difference` are for switches.
+    unless the program has ended by itself until then. What switches use of `child.state` is here.
     """
 
+    Watch, is_own = Watch, staticmethod(is_own)
     state, difference = staticmethod(state), staticmethod(difference)
 
     def __init__(self, plan: Any) -> None:
@@ -236,32 +237,12 @@ class Record:
 
 
 def installed() -> dict[str, Any]:
-    """Modules of installed packages, in the order of their import."""
-    paths = map(os.path.abspath, sys.path)
-    folders = tuple(path + os.sep for path in paths if _has_packages(path))
-    modules = list(sys.modules.items())
-    return {name: each for name, each in modules if _origin(each).startswith(folders)}
-
-
-def is_installed(name: str) -> bool:
-    """Whether a module is one of an installed package."""
-    origin = _origin(sys.modules.get(name))
-    return any(origin.startswith(path + os.sep) for path in sys.path if _has_packages(path))
-
-
-def _origin(module: Any) -> str:
-    return str(getattr(getattr(module, "__spec__", None), "origin", ""))
+    """How modules of installed packages were found, in the order of their import."""
+    specs = [(name, getattr(each, "__spec__", None)) for name, each in list(sys.modules.items())]
+    return {name: spec for name, spec in specs if is_installed(str(getattr(spec, "origin", "")))}
 
 
 def importing() -> str:
     """The module of an installed package that is being imported, the outermost; "" without."""
-    specs = {name: getattr(each, "__spec__", None) for name, each in installed().items()}
-    return next((name for name, spec in specs.items() if getattr(spec, "_initializing", False)), "")
-
-
-def _has_packages(folder: str) -> bool:
-    """Whether a folder is one that packages are installed in."""
-    try:
-        return any(name.endswith(".dist-info") for name in os.listdir(folder))
-    except OSError:
-        return False
+    specs = installed().items()
+    return next((name for name, spec in specs if getattr(spec, "_initializing", False)), "")

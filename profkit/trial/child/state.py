@@ -6,8 +6,10 @@ import dis
 import functools
 import os
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -15,8 +17,9 @@ from typing import Any
 _MOST_LOOKS, _PARTS = 10_000, 100  # at parts of roots, at an object's; chosen: 10 ms
 _SAMPLE = 4096  # elements of an array that are looked at, chosen
 _MANY = (dict, list, tuple, set, deque)
-_INSTALLED = ("site-packages", "dist-packages")
 _LIBRARY, _HERE = (os.path.dirname(file) + os.sep for file in (os.__file__, __file__))
+# Chosen: seconds, and of the time after these, in which is looked at what code reads.
+_LOOKING, _SHARE = 0.02, 0.01
 _CALLED = ("__getitem__", "__getitems__", "__call__", "forward")  # by datasets and transforms
 
 State = list[tuple[str, Any]]
@@ -28,22 +31,23 @@ def state(*roots: Any, is_own: bool = False) -> State:
     outside. `is_own` leaves out what is in the objects of installed classes, but for datasets."""
     waiting, seen = deque(("", root) for root in roots), set[int]()
     found: State = []
-    while waiting and len(found) < _MOST_LOOKS:
-        name, value = waiting.popleft()
-        if value is None or isinstance(value, (int, float, str)):
-            found.append((name, value))
-        elif hasattr(value, "aval"):  # JAX's, which don't change
-            found.append((name, id(value)))
-        elif hasattr(value, "data_ptr"):
-            found.append((name, (value.data_ptr(), value._version)))
-        elif hasattr(value, "tobytes") and hasattr(value, "flat"):
-            step = max(1, value.size // _SAMPLE)
-            found.append((name, value.flat[::step].tobytes()))
-        elif id(value) not in seen:
-            seen.add(id(value))
-            found.append((name, (id(value), len(value) if isinstance(value, _MANY) else 0)))
-            parts = _parts(value, is_own)
-            waiting += islice(((part or name, each) for part, each in parts), _PARTS)
+    with suppress(Exception):  # of tensors without an address
+        while waiting and len(found) < _MOST_LOOKS:
+            name, value = waiting.popleft()
+            if value is None or isinstance(value, (int, float, str)):
+                found.append((name, value))
+            elif hasattr(value, "aval"):  # JAX's, which don't change
+                found.append((name, id(value)))
+            elif hasattr(value, "data_ptr"):
+                found.append((name, (value.data_ptr(), value._version)))
+            elif hasattr(value, "tobytes") and hasattr(value, "flat"):
+                step = max(1, value.size // _SAMPLE)
+                found.append((name, value.flat[::step].tobytes()))
+            elif id(value) not in seen:
+                seen.add(id(value))
+                found.append((name, (id(value), len(value) if isinstance(value, _MANY) else 0)))
+                parts = _parts(value, is_own)
+                waiting += islice(((part or name, each) for part, each in parts), _PARTS)
     return found
 
 
@@ -53,6 +57,22 @@ def difference(before: State, after: State) -> str:
     changed = (old[0] or new[0] for old, new in pairs if old != new)
     is_same = len(before) == len(after)
     return next(changed, "") or ("" if is_same and before == after else "a value")
+
+
+class Watch:
+    """Looks at what code reads, again and again, which costs a small part of the time."""
+
+    def __init__(self) -> None:
+        self.spent, self.start = 0.0, time.perf_counter()
+
+    def difference(self, before: State, *roots: Any, is_due: bool = False) -> str:
+        """The name of the first part that has changed, "" without, or where it is not looked at."""
+        now = time.perf_counter()
+        if self.spent > _LOOKING + _SHARE * (now - self.start) and not is_due:
+            return ""
+        changed = difference(before, state(*roots))
+        self.spent += time.perf_counter() - now
+        return changed
 
 
 def is_own(code: Any) -> bool:
@@ -65,10 +85,24 @@ def is_own(code: Any) -> bool:
     return is_main or (file is not None and not _is_library(file))
 
 
-@functools.lru_cache(maxsize=None)
 def _is_library(file: str) -> bool:
-    is_installed = any(each in file for each in _INSTALLED)
-    return is_installed or file.startswith((_LIBRARY, "<frozen", _HERE))
+    return is_installed(file) or file.startswith((_LIBRARY, "<frozen", _HERE))
+
+
+@functools.lru_cache(maxsize=None)
+def is_installed(file: str) -> bool:
+    """Whether a file is one of an installed package."""
+    folders = filter(_has_packages, map(os.path.abspath, sys.path))
+    return any(file.startswith(folder + os.sep) for folder in folders)
+
+
+@functools.lru_cache(maxsize=None)
+def _has_packages(folder: str) -> bool:
+    """Whether a folder is one that packages are installed in."""
+    try:
+        return any(name.endswith(".dist-info") for name in os.listdir(folder))
+    except OSError:
+        return False
 
 
 def _parts(value: Any, only_own: bool) -> Iterator[tuple[str, Any]]:

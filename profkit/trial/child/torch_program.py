@@ -78,7 +78,7 @@ class TorchProgram:
         self._patience = float(_PATIENCE)
         self._optimizers: list[Any] = []
         self._steps = self._watched = 0
-        self._is_elsewhere = self._has_drawn = False
+        self._is_elsewhere = False
         record.new_event = self._event
         record.finishing.append(self._finish)
         record.elapsed = lambda before, after: before.elapsed_time(after) / 1e3
@@ -391,12 +391,6 @@ class TorchProgram:
 
     # Input
 
-    def _contents(self, batches: Any) -> Any:
-        """What an iterator reads from."""
-        with suppress(Exception):  # of tensors without an address
-            return self.record.state(batches._dataset, batches._collate_fn, is_own=True)
-        return None
-
     def _watch_loaders(self) -> None:
         from torch.utils.data import dataloader
 
@@ -407,13 +401,14 @@ class TorchProgram:
         def timed(self_: Any) -> Any:
             # With the first batch, files may be opened.
             is_looked_at = not getattr(self_, "_num_workers", 1) and self_._num_yielded == 1
-            contents = self._contents(self_) if is_looked_at else None
+            read = (self_._dataset, self_._collate_fn) if is_looked_at else ()
+            contents = self.record.state(*read, is_own=True)
             before = time.perf_counter_ns()
             is_elsewhere, self._is_elsewhere = self._is_elsewhere, True
             try:
                 return following(self_)
             finally:
-                if contents and self.record.difference(contents, self._contents(self_) or []):
+                if self.record.difference(contents, self.record.state(*read, is_own=True)):
                     self.record.features.add("changing-dataset")
                 self._is_elsewhere = is_elsewhere
                 now = time.perf_counter_ns()
@@ -429,9 +424,8 @@ class TorchProgram:
             @functools.wraps(next_index)
             def drawing(self_: Any) -> Any:  # the order of samples stays, what is done to them not
                 index = next_index(self_)
-                if not self._has_drawn:
-                    self._has_drawn = True
-                    self._draw()
+                iterator._next_index = next_index  # once
+                self._draw()
                 return index
 
             iterator._next_index = drawing

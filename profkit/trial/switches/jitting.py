@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-import time
 from typing import Any
 
-_LOOKING = (
-    0.02,
-    0.01,
-)  # s, and of the time after that, chosen, in which what functions read is looked at
 _STATES = ("state", "params", "train_state", "carry", "variables")
 
 
@@ -40,19 +35,13 @@ def jax_jit(program: Any) -> None:
     program.after.setdefault("optax", []).append(lambda optax: _optax(program, optax))
 
 
-def _is_own(function: Any) -> bool:
-    """Whether a function is the program's."""
-    code = getattr(function, "__code__", None)
-    return code is not None and "site-packages" not in code.co_filename
-
-
 class _Attempt:
     """A function jitted, or as it is from its first failure on."""
 
     def __init__(self, program: Any, function: Any) -> None:
         self.program, self.function = program, function
         self.read: Any = None
-        self.spent, self.start = 0.0, time.perf_counter()
+        self.watch = program.record.Watch()
         self.changed = ""
         self.jitted = program.jit(self._traced(function))
         self.__name__ = getattr(function, "__name__", "function")
@@ -71,7 +60,7 @@ class _Attempt:
                     "would only once"
                 )
             self.program.applied("jax-jit")
-            if self.__name__.isidentifier() and _is_own(self.function):
+            if self.__name__.isidentifier() and self.program.record.is_own(self.function):
                 self.program.record.facts["jitted"] = self.__name__
             return output
         return self.function(*args, **kwargs)
@@ -91,13 +80,8 @@ class _Attempt:
 
     def _compare(self) -> None:
         """Raises RuntimeError where what the function reads from outside is not as at its trace."""
-        now, record = time.perf_counter(), self.program.record
-        if self.spent > _LOOKING[0] + _LOOKING[1] * (now - self.start):
-            return
-        read = record.state(self.function)
-        self.read = self.read or read
-        self.spent += time.perf_counter() - now
-        if name := record.difference(self.read, read):
+        self.read = self.read or self.program.record.state(self.function)
+        if name := self.watch.difference(self.read, self.function):
             raise RuntimeError(
                 f"{self.__name__} reads {name}, which has changed: jitted, it would keep the first"
             )

@@ -7,15 +7,10 @@ import inspect
 import os
 import time
 import weakref
-from contextlib import suppress
 from typing import Any
 
 _MOST_WORKERS = 8  # chosen: more rarely help a single GPU
 _PREFETCHED = 4  # batches of each worker, twice torch's default
-_LOOKING = (
-    0.02,
-    0.01,
-)  # s, and of the time after that, chosen, in which what workers read is looked at
 
 
 def loader_workers(program: Any) -> None:
@@ -47,17 +42,25 @@ def _renew_workers(program: Any, early: Any) -> None:
     part of one."""
     from torch.utils.data import dataloader
 
-    devices = program.torch.cuda
+    devices, record = program.torch.cuda, program.record
     loaders, iterators = dataloader.DataLoader, dataloader._MultiProcessingDataLoaderIter
     known: Any = weakref.WeakKeyDictionary()
+    begun: Any = weakref.WeakKeyDictionary()
     iterate, following = loaders.__iter__, iterators._next_data
-    watch = _Watch(program.record)
+    watch = record.Watch()
+
+    def look(batches: Any, is_due: bool = False) -> None:
+        """Raises RuntimeError where the program has changed what workers go on reading as it
+        was."""
+        read = batches._dataset, batches._collate_fn
+        if batches in begun and (name := watch.difference(begun[batches], *read, is_due=is_due)):
+            raise RuntimeError(f"the program changes its dataset while workers read it: {name}")
 
     @functools.wraps(iterate)
     def iterated(loader: Any) -> Any:
-        contents = watch.state(loader.dataset, loader.collate_fn)
+        contents = record.state(loader.dataset, loader.collate_fn)
         is_once = loader in early and loader not in known
-        if watch.difference(known.setdefault(loader, contents), contents):
+        if record.difference(known.setdefault(loader, contents), contents):
             loader._iterator, known[loader] = None, contents
         if is_once and devices.is_initialized():
             devices.synchronize()
@@ -65,9 +68,9 @@ def _renew_workers(program: Any, early: Any) -> None:
         batches = iterate(loader)
         if is_once:
             end = time.perf_counter_ns()
-            program.record.pauses.append((end, (end - start) / 1e9))
+            record.pauses.append((end, (end - start) / 1e9))
         if isinstance(batches, iterators):
-            watch.begin(batches, contents)
+            begun[batches] = contents
         return batches
 
     @functools.wraps(following)
@@ -75,41 +78,12 @@ def _renew_workers(program: Any, early: Any) -> None:
         try:
             data = following(batches)
         except StopIteration:
-            watch.look(batches, is_last=True)
+            look(batches, is_due=True)
             raise
-        watch.look(batches)
+        look(batches)
         return data
 
     loaders.__iter__, iterators._next_data = iterated, followed
-
-
-class _Watch:
-    """Looks at what workers have copies of, which costs a small part of the time."""
-
-    def __init__(self, record: Any) -> None:
-        self.record, self.difference = record, record.difference
-        self.begun: Any = weakref.WeakKeyDictionary()
-        self.spent, self.start = 0.0, time.perf_counter()
-
-    def state(self, *roots: Any) -> Any:
-        with suppress(Exception):  # of tensors without an address
-            return self.record.state(*roots)
-        return []
-
-    def begin(self, batches: Any, contents: Any) -> None:
-        self.begun[batches] = contents
-
-    def look(self, batches: Any, is_last: bool = False) -> None:
-        """Raises RuntimeError where the program has changed what workers go on reading as it
-        was."""
-        now = time.perf_counter()
-        is_much = self.spent > _LOOKING[0] + _LOOKING[1] * (now - self.start)
-        if batches not in self.begun or (is_much and not is_last):
-            return
-        contents = self.state(batches._dataset, batches._collate_fn)
-        self.spent += time.perf_counter() - now
-        if name := self.difference(self.begun[batches], contents):
-            raise RuntimeError(f"the program changes its dataset while workers read it: {name}")
 
 
 def loader_prefetch(program: Any) -> None:
