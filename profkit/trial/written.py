@@ -36,6 +36,9 @@ def _put_back(saved: Path, path: Path) -> str:
     part = path.with_name(f".{path.name}.profkit")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_file() and not path.is_symlink() and path.stat().st_nlink > 1:
+            shutil.copy2(saved, path)  # for its other names, too
+            return ""
         shutil.copy2(saved, part, follow_symlinks=False)
         part.replace(path)
     except OSError:

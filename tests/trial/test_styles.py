@@ -173,14 +173,15 @@ for epoch in range(6):
 
 
 READ = """
-import torch
+import argparse, itertools, torch
 from torch.utils.data import DataLoader, Dataset
-log = []
+log, options = [], argparse.Namespace(used=1, steps=0)
 def note(index):
     log.append(index)
 class Rows(Dataset):
     def __init__(self):
         self.scale, self.seen, self.file = 1.0, 0, None
+        self.options, self.rest = options, itertools.count()
     def __len__(self):
         return 64
     def __getitem__(self, index):
@@ -189,7 +190,7 @@ class Rows(Dataset):
         return self.scale * torch.ones(2)
 rows = Rows()
 for step, batch in enumerate(DataLoader(rows, 2)):
-    if step == 20:
+    if step in (1, 20):
         CHANGE
 """
 
@@ -198,7 +199,10 @@ for step, batch in enumerate(DataLoader(rows, 2)):
     ("reading", "change", "is_changing", "failure"),
     [("pass", "pass", False, ""), ("self.seen += 1", "pass", True, ""),
      ("note(index)", "pass", True, ""),
-     ("pass", "rows.scale = 0.5", False, "changes its dataset while workers read it: scale")],
+     ("next(self.rest)", "pass", True, "dataset while workers read it: rest"),
+     ("self.options.used", "options.steps = step", False, ""),
+     ("pass", "rows.scale = 1 + step // 9", False, "dataset while workers read it: scale"),
+     ("pass", "rows.scale = step", True, "dataset while workers read it: scale")],
 )  # fmt: skip
 def test_workers_read_no_dataset_that_changes_meanwhile(
     tmp_path: Path, forks: TorchForks, reading: str, change: str, is_changing: bool, failure: str
@@ -605,8 +609,12 @@ def main():
 main()
 """
 CHANGING = """
-import jax
-log, options = [], {"rate": 0.5}
+import argparse, jax
+class Named(dict):
+    __getattr__ = dict.get
+    __setattr__ = dict.__setitem__
+log, options, rates, file = [], {"rate": 0.5}, iter([0.5] * 99), open("log", "w")
+named = Named(rate=0.5) if "named.rate =" in CHANGED else argparse.Namespace(rate=0.5, steps=0)
 class Options:
     rate = 0.5
 def loss(x):
@@ -614,6 +622,7 @@ def loss(x):
 def update(x, told):
     LINE
     return jax.Array(x.value - jax.grad(loss)(x).value)
+update.calls = 0
 x, told = jax.Array(1.0), {"steps": 0}
 for step in range(20):
     if step == 10:
@@ -700,13 +709,21 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path, forks: TorchFo
      ("pass", "Options.rate = 0.1", "update reads rate, which has changed"),
      ("log.append(1)", "pass", "update changes log when it is called"),
      ("told['steps'] += 1", "pass", "update changes steps when it is called"),
+     ("next(rates)", "pass", "update reads rates, which has changed"),
+     ("update.calls += 1", "pass", "update changes calls when it is called"),
+     ("print(1)", "pass", "update changes what is printed when it is called"),
+     ("file.write('x')", "pass", "update changes file when it is called"),
+     ("named.rate", "named.rate = 0.1", "update reads rate, which has changed"),
+     ("pass", "named.steps = step", ""), ("named.rate", "named.steps = step", ""),
      ("pass", "pass", "")],
 )  # fmt: skip
 def test_no_function_is_jitted_that_a_trace_would_change(
-    tmp_path: Path, line: str, change: str, failure: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, change: str, failure: str
 ) -> None:
     (tmp_path / "jax.py").write_text(JAX)
-    program = CHANGING.replace("LINE", line).replace("CHANGE", change)
+    program = CHANGING.replace("CHANGED", repr(change)).replace("LINE", line)
+    program = program.replace("CHANGE", change)
+    monkeypatch.chdir(tmp_path)
     assert run(tmp_path, program).failure == ""
     jitted = run(tmp_path, program, "jax-jit")
     assert failure in jitted.failure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import multiprocessing.process
 import os
 import sys
 import time
@@ -20,6 +21,7 @@ _RARE = 8  # chosen: calls of libraries by one of the program in each step
 _LEAST = 15  # units in a window, chosen: their mean varies by a quarter of a unit's spread
 _FEW, _LONG = 3, 3.0  # the same, of units so long that they fill so many windows
 _MOST = 20_000  # units recorded, chosen: 1 MB of times
+_SHORT = 60  # characters of a folder, chosen: paths of sockets in it have 107 at most
 _MOST_RESULTS = 400  # chosen: steps of a window of 4 s at 10 ms
 
 
@@ -54,6 +56,9 @@ class Record:
         self._ended = False
         self._closing = ""  # the kind whose units have filled the window
         self._end = 0.0
+        if len(plan["folder"]) < _SHORT:  # it is removed in any case
+            current: Any = multiprocessing.process.current_process()
+            current._config.setdefault("tempdir", plan["folder"])
         atexit.register(self.write)
         self._exit = os._exit
         os._exit = self._leave

@@ -10,17 +10,22 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from io import IOBase
 from itertools import islice
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-_MOST_LOOKS, _PARTS = 10_000, 100  # at parts of roots, at an object's; chosen: 10 ms
+_MOST_LOOKS, _PARTS = 4000, 100  # at parts of roots, at an object's; chosen: 20 ms
 _SAMPLE = 4096  # elements of an array that are looked at, chosen
+_NONE = object()
 _MANY = (dict, list, tuple, set, deque)
 _LIBRARY, _HERE = (os.path.dirname(file) + os.sep for file in (os.__file__, __file__))
 # Chosen: seconds, and of the time after these, in which is looked at what code reads.
 _LOOKING, _SHARE = 0.02, 0.01
 _CALLED = ("__getitem__", "__getitems__", "__call__", "forward")  # by datasets and transforms
+
+# By which code reads attributes that it does not name.
+_DYNAMIC = {"getattr", "vars", "__dict__", "asdict"}
 
 State = list[tuple[str, Any]]
 
@@ -28,27 +33,52 @@ State = list[tuple[str, Any]]
 def state(*roots: Any, is_own: bool = False) -> State:
     """What changes with objects that are changed, as far as a look shows, by name: the numbers and
     words in them, the nearest first, and where the rest lies. Functions have what they read from
-    outside. `is_own` leaves out what is in the objects of installed classes, but for datasets."""
+    outside, and objects of the program's classes what functions name. `is_own` leaves out what is
+    in the objects of installed classes, but for datasets."""
+    names, count, found = {*_CALLED}, 0, State()
+    with suppress(Exception):  # of tensors without an address
+        while count < len(names):
+            count, found = len(names), _walked(roots, names, is_own)
+    return found
+
+
+def _walked(roots: Any, names: set[str], only_own: bool) -> State:
+    """One walk, which adds to the attributes that code names."""
     waiting, seen = deque(("", root) for root in roots), set[int]()
     found: State = []
-    with suppress(Exception):  # of tensors without an address
-        while waiting and len(found) < _MOST_LOOKS:
-            name, value = waiting.popleft()
-            if value is None or isinstance(value, (int, float, str)):
-                found.append((name, value))
-            elif hasattr(value, "aval"):  # JAX's, which don't change
-                found.append((name, id(value)))
-            elif hasattr(value, "data_ptr"):
-                found.append((name, (value.data_ptr(), value._version)))
-            elif hasattr(value, "tobytes") and hasattr(value, "flat"):
-                step = max(1, value.size // _SAMPLE)
-                found.append((name, value.flat[::step].tobytes()))
-            elif id(value) not in seen:
-                seen.add(id(value))
-                found.append((name, (id(value), len(value) if isinstance(value, _MANY) else 0)))
-                parts = _parts(value, is_own)
-                waiting += islice(((part or name, each) for part, each in parts), _PARTS)
+    while waiting and len(found) < _MOST_LOOKS:
+        name, value = waiting.popleft()
+        if (known := _number(value)) is not _NONE:
+            found.append((name, known))
+        elif id(value) not in seen:
+            seen.add(id(value))
+            found.append((name, (id(value), len(value) if isinstance(value, _MANY) else 0)))
+            parts = _parts(value, names, only_own)
+            waiting += islice(((part or name, each) for part, each in parts), _PARTS)
     return found
+
+
+def _number(value: Any) -> Any:
+    """What of a value without parts changes with it; an iterator changes whenever it is read."""
+    kind = type(value)
+    if value is None or isinstance(value, (int, float, str)):
+        return value
+    if hasattr(kind, "aval") or hasattr(kind, "block_until_ready"):
+        return id(value)  # JAX's, which don't change
+    if hasattr(kind, "data_ptr"):
+        return value.data_ptr(), value._version
+    if hasattr(kind, "tobytes") and hasattr(kind, "flat"):
+        return value.flat[:: max(1, value.size // _SAMPLE)].tobytes()
+    if hasattr(kind, "bit_generator"):
+        return str(value.bit_generator.state)
+    if hasattr(kind, "getstate"):
+        return value.getstate()
+    if isinstance(value, IOBase):
+        return id(value), value.tell() if not value.closed and value.seekable() else 0
+    if isinstance(value, Iterator):
+        return object()
+    is_constant = isinstance(value, Mapping) and not isinstance(value, dict) and not is_own(kind)
+    return id(value) if is_constant else _NONE
 
 
 def difference(before: State, after: State) -> str:
@@ -105,50 +135,64 @@ def _has_packages(folder: str) -> bool:
         return False
 
 
-def _parts(value: Any, only_own: bool) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
+def _parts(value: Any, names: set[str], only_own: bool) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
         yield from ((key if isinstance(key, str) else "", each) for key, each in value.items())
     elif isinstance(value, _MANY):
         yield from (("", each) for each in value)
     elif isinstance(value, FunctionType):
-        yield from _read(value)
+        yield from _read(value, names)
+        yield from value.__dict__.items()
+        yield from (("", each) for each in (value.__defaults__, value.__kwdefaults__) if each)
     elif isinstance(value, MethodType):
-        yield from (("", value.__self__), ("", value.__func__))
+        yield from (("", value.__func__), ("", value.__self__))
     elif isinstance(value, functools.partial):
         yield from (("", value.func), ("", value.args), ("", value.keywords))
     elif not isinstance(value, (ModuleType, type)):
-        yield from _of_object(value, only_own)
+        yield from _of_object(value, names, only_own)
 
 
-def _of_object(value: Any, only_own: bool) -> Iterator[tuple[str, Any]]:
+def _of_object(value: Any, names: set[str], only_own: bool) -> Iterator[tuple[str, Any]]:
     kind = type(value)
-    if only_own and not is_own(kind) and not kind.__module__.startswith("torch.utils.data"):
+    is_program = is_own(kind) or kind.__module__ in ("types", "argparse")
+    if only_own and not is_program and not kind.__module__.startswith("torch.utils.data"):
         return
     if kind.__module__.startswith(__package__):  # a hook
         yield "", getattr(value, "__wrapped__", None)
         return
-    yield from getattr(value, "__dict__", {}).items()
-    for base in kind.__mro__[:-1]:
-        slots = base.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if not name.startswith("__") and hasattr(value, name):
-                yield name, getattr(value, name)
-    for name in _CALLED if is_own(kind) else ():
+    is_all = not is_program or names & _DYNAMIC
+    for name in sorted(names) if is_program else ():
         function = getattr(kind, name, None)
+        function = getattr(function, "fget", function)
         if isinstance(function, FunctionType):
-            yield from _read(function, kind)
+            yield from _read(function, names, kind)
+    slots = (name for base in kind.__mro__[:-1] for name in _slots(base) if hasattr(value, name))
+    for name in (*getattr(value, "__dict__", ()), *slots):
+        if is_all or name in names:
+            yield name, getattr(value, name)
 
 
-def _read(function: FunctionType, kind: type | None = None) -> Iterator[tuple[str, Any]]:
+def _slots(base: type) -> tuple[str, ...]:
+    slots = base.__dict__.get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _read(
+    function: FunctionType, names: set[str], kind: type | None = None
+) -> Iterator[tuple[str, Any]]:
     """What a function has from outside: variables of outer functions, and, of the program's own,
-    globals, with what it names of modules and classes, and methods of its class."""
+    globals, with what it names of modules and classes; adds to the attributes that are named."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or ())
     read = [(name, cell.cell_contents) for name, cell in cells if cell != CellType()]
-    globals_, attributes = _names(function.__code__) if is_own(function) else ((), ())
-    read += [(n, function.__globals__[n]) for n in globals_ if n in function.__globals__]
+    globals_, attributes = _names(function.__code__)
+    if kind or is_own(function):
+        names.update(attributes, _DYNAMIC.intersection(globals_))
+    if is_own(function):
+        read += [(n, function.__globals__[n]) for n in globals_ if n in function.__globals__]
     yield from read
     holders = [value for _, value in read if isinstance(value, (ModuleType, type))]
-    for holder in filter(is_own, [*holders, *([kind] if kind else [])]):
+    bases = [base for each in (*holders, kind) for base in getattr(each, "__mro__", (each,))]
+    for holder in filter(is_own, filter(None, bases)):
         yield from ((name, vars(holder)[name]) for name in attributes if name in vars(holder))
 
 

@@ -22,6 +22,7 @@ _FOLLOWED = 1, 4  # steps between which parameters are followed, chosen: before 
 _MOVED = 4096  # elements of an optimizer's parameters that are followed, chosen
 _SETTLED_STEPS = 3  # optimizer steps after which no new outermost module is looked for
 _PATIENCE = 10  # steps of another optimizer, chosen, after which the first has had its time
+_LOOKS = 6  # at what input is read from, chosen: in two epochs
 _OPTIMIZERS = 4  # whose parameters are summed up at the end, chosen: more would keep much memory
 _SETTLED_CALLS = 20  # the same, of calls in a row
 
@@ -77,6 +78,8 @@ class TorchProgram:
         self._moving: dict[int, list[Any]] = {}  # steps, parameters, their movement by optimizer
         self._patience = float(_PATIENCE)
         self._optimizers: list[Any] = []
+        self._looks = 0
+        self._fetched: tuple[int, Any] = 0, []  # an iterator of batches, and what it reads
         self._steps = self._watched = 0
         self._is_elsewhere = False
         record.new_event = self._event
@@ -391,6 +394,15 @@ class TorchProgram:
 
     # Input
 
+    def _look_at_input(self, batches: Any) -> None:
+        """Note whether what batches are read from has changed since the last look at it."""
+        contents = self.record.state(batches._dataset, batches._collate_fn, is_own=True)
+        iterator, before = self._fetched
+        if iterator == id(batches) and self.record.difference(before, contents):
+            self.record.features.add("changing-dataset")
+        self._fetched = id(batches), contents
+        self._looks += 1
+
     def _watch_loaders(self) -> None:
         from torch.utils.data import dataloader
 
@@ -399,17 +411,17 @@ class TorchProgram:
 
         @functools.wraps(following)
         def timed(self_: Any) -> Any:
-            # With the first batch, files may be opened.
-            is_looked_at = not getattr(self_, "_num_workers", 1) and self_._num_yielded == 1
-            read = (self_._dataset, self_._collate_fn) if is_looked_at else ()
-            contents = self.record.state(*read, is_own=True)
+            number = 0 if getattr(self_, "_num_workers", 1) else self_._num_yielded
+            is_looked_at = self._looks < _LOOKS
+            if number in (1, 2) and is_looked_at:  # with the first batch, files may be opened
+                self._look_at_input(self_)
             before = time.perf_counter_ns()
             is_elsewhere, self._is_elsewhere = self._is_elsewhere, True
             try:
                 return following(self_)
             finally:
-                if self.record.difference(contents, self.record.state(*read, is_own=True)):
-                    self.record.features.add("changing-dataset")
+                if number == 1 and is_looked_at:
+                    self._look_at_input(self_)
                 self._is_elsewhere = is_elsewhere
                 now = time.perf_counter_ns()
                 self.record.waits.append((now, (now - before) / 1e9))

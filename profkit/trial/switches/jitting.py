@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import random
+import sys
+from contextlib import redirect_stdout
 from typing import Any
 
 _STATES = ("state", "params", "train_state", "carry", "variables")
@@ -31,17 +34,38 @@ def jax_donate(program: Any) -> None:
 def jax_jit(program: Any) -> None:
     """Functions that compute gradients, and optax's updates, are jitted where they are not."""
 
-    program.faster = lambda function: _Attempt(program, function)
-    program.after.setdefault("optax", []).append(lambda optax: _optax(program, optax))
+    watch = program.record.Watch()
+    program.faster = lambda function: _Attempt(program, function, watch)
+    program.after.setdefault("optax", []).append(lambda optax: _optax(program, optax, watch))
+
+
+def _random_states() -> str:
+    """The states of Python's and numpy's random numbers, which no trace draws again."""
+    import numpy
+
+    return str((random.getstate(), numpy.random.get_state()))
+
+
+class _Noting:
+    """A stream that notes whether something is written to it."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream, self.is_written = stream, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> Any:
+        self.is_written = True
+        return self.stream.write(text)
 
 
 class _Attempt:
     """A function jitted, or as it is from its first failure on."""
 
-    def __init__(self, program: Any, function: Any) -> None:
-        self.program, self.function = program, function
+    def __init__(self, program: Any, function: Any, watch: Any) -> None:
+        self.program, self.function, self.watch = program, function, watch
         self.read: Any = None
-        self.watch = program.record.Watch()
         self.changed = ""
         self.jitted = program.jit(self._traced(function))
         self.__name__ = getattr(function, "__name__", "function")
@@ -71,9 +95,13 @@ class _Attempt:
 
         @functools.wraps(function)
         def traced(*args: Any, **kwargs: Any) -> Any:
-            before = record.state(args, kwargs, function)
-            output = function(*args, **kwargs)
-            self.changed = record.difference(before, record.state(args, kwargs, function))
+            before, printed = record.state(args, kwargs, function), _Noting(sys.stdout)
+            drawn = _random_states()
+            with redirect_stdout(printed):
+                output = function(*args, **kwargs)
+            changed = record.difference(before, record.state(args, kwargs, function))
+            changed = changed or "what is printed" * printed.is_written
+            self.changed = changed or "random numbers" * (drawn != _random_states())
             return output
 
         return traced
@@ -87,7 +115,7 @@ class _Attempt:
             )
 
 
-def _optax(program: Any, optax: Any) -> None:
+def _optax(program: Any, optax: Any, watch: Any) -> None:
     """optax's updates, called from Python, are jitted."""
     attempts: dict[int, _Attempt] = {}
 
@@ -95,9 +123,11 @@ def _optax(program: Any, optax: Any) -> None:
         function = transformation[1]
         if not program.is_running():
             return function
-        return attempts.setdefault(id(function), _Attempt(program, function))
+        if id(function) not in attempts:
+            attempts[id(function)] = _Attempt(program, function, watch)
+        return attempts[id(function)]
 
     optax.GradientTransformation.update = property(update)
     optax.GradientTransformationExtraArgs.update = property(update)
-    apply, attempt = optax.apply_updates, _Attempt(program, optax.apply_updates)
+    apply, attempt = optax.apply_updates, _Attempt(program, optax.apply_updates, watch)
     optax.apply_updates = lambda *args: (attempt if program.is_running() else apply)(*args)

@@ -107,16 +107,27 @@ def pinned_memory(program: Any) -> None:
 
     _loaders(program, "pinned-memory", change)
     torch = program.torch
+    from torch.utils.data._utils import pin_memory as pinning
+
+    pin = pinning.pin_memory
+
+    @functools.wraps(pin)
+    def pinned(data: Any, *args: Any) -> Any:
+        data = pin(data, *args)
+        if isinstance(data, torch.Tensor):
+            data._is_of_loader = True  # a program may write to its own pinned memory again
+        return data
+
+    pinning.pin_memory = pinned
     for name in ("to", "cuda"):
-        setattr(torch.Tensor, name, _unblocked(torch, getattr(torch.Tensor, name)))
+        setattr(torch.Tensor, name, _unblocked(getattr(torch.Tensor, name)))
 
 
-def _unblocked(torch: Any, copy: Any) -> Any:
+def _unblocked(copy: Any) -> Any:
     @functools.wraps(copy)
     def started(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        is_here = not torch.cuda._is_in_bad_fork()  # a loader's worker asks no device
-        if is_here and not tensor.is_cuda and "non_blocking" not in kwargs and tensor.is_pinned():
-            kwargs["non_blocking"] = True
+        if getattr(tensor, "_is_of_loader", False):
+            kwargs.setdefault("non_blocking", True)
         return copy(tensor, *args, **kwargs)
 
     return started
