@@ -14,7 +14,7 @@ from profkit.audit import printed_numbers as printed
 from profkit.audit.claim import NOTHING, QUANTITIES, SHAPE, Claim
 from profkit.audit.claim_text import context, time_unit, understood
 from profkit.audit.phrases import VOCABULARY, WORDS, scale_of
-from profkit.core.errors import BadInput
+from profkit.core.errors import BadInput, inside
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,11 @@ _Items: TypeAlias = Mapping[str, printed.Node]
 def read_claims(path: Path) -> Claims:
     """The claims of a YAML or JSON file; raises BadInput for one without, or that can't be read."""
     document = printed.read_printed(path)
-    try:
+    with inside(path):
         # A program wrote what says by which schema: its texts are names and settings.
         items = document.items if isinstance(document, printed.Commented) else {}
         record = any(isinstance(items.get(key), str) for key in ("schema", "$schema"))
         entries = list(_walk(document, _Place("", "", record=record)))
-    except BadInput as error:
-        raise BadInput(f"{path}: {error.message}", error.remedy or "check the file") from None
     # What stands at the root has the file's name for its place.
     claims = tuple(
         replace(entry, where=entry.where or path.name)

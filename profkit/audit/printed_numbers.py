@@ -11,7 +11,7 @@ from typing import TypeAlias
 import yaml
 from msgspec import Struct, field
 
-from profkit.core.errors import BadInput
+from profkit.core.errors import BadInput, inside
 from profkit.core.text_files import parse_json, read_text
 from profkit.core.yaml_files import compose_yaml
 
@@ -103,14 +103,12 @@ def read_printed(path: Path) -> Node:
     Raises BadInput for a file that can't be read or is neither.
     """
     text = read_text(path, largest=_LARGEST)
-    try:
+    with inside(path):
         if path.suffix == ".json" and text.strip():
             document: Node = parse_json(text, number=as_printed, object_hook=Commented)
             return document
         node = compose_yaml(text)
         return _built(node, text.splitlines()) if node else None
-    except BadInput as error:
-        raise BadInput(f"{path}: {error.message}", error.remedy or "check the file") from None
 
 
 def _built(node: yaml.Node, lines: list[str]) -> Node:

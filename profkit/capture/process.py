@@ -45,23 +45,10 @@ class TimedOut(Exception):
 
 
 def run(
-    command: Sequence[str],
-    *,
-    environment: Mapping[str, str],
-    timeout: float | None = None,
-    on_text: Callable[[str], None] | None = None,
-    watchdog: Watchdog | None = None,
-    folder: Path | None = None,
+    command: Sequence[str], *, environment: Mapping[str, str], timeout: float | None = None
 ) -> Finished:
-    """Run a command to its end, in a folder or in this process's; stdout and stderr together go to
-    `on_text` as they come.
-
-    No process of it is left when this returns or raises. Raises TimedOut past `timeout` seconds,
-    Stalled where the `watchdog` finds no progress, and EnvironmentProblem where the command can't
-    be started. A command that stalled is interrupted first, so that it can save what it has.
-    """
-    supervisor = start(command, environment, folder)
-    return follow(supervisor, timeout=timeout, on_text=on_text, watchdog=watchdog)
+    """Run a command to its end; raises as `start` and `follow`."""
+    return follow(start(command, environment), timeout=timeout)
 
 
 def follow(
@@ -71,7 +58,13 @@ def follow(
     on_text: Callable[[str], None] | None = None,
     watchdog: Watchdog | None = None,
 ) -> Finished:
-    """As `run`, of a command that was started: its time begins here."""
+    """Follow a command that was started to its end, its time beginning here; stdout and stderr
+    together go to `on_text` as they come.
+
+    No process of it is left when this returns or raises. Raises TimedOut past `timeout` seconds,
+    and Stalled where the `watchdog` finds no progress. A command that stalled is interrupted first,
+    so that it can save what it has.
+    """
     started = time.monotonic()
     chunks: queue.Queue[str | None] = queue.Queue()
     reader = threading.Thread(target=_pump, args=(supervisor, chunks), daemon=True)

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from profkit.commands import groups
+from profkit.commands import groups, options
 from profkit.commands.kinds import Latencies
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.timing.latency_format import Series
-
-_INCONCLUSIVE = 3  # the exit code of `profkit --help`
 
 
 def compare(
@@ -82,7 +80,7 @@ def compare(
     file = CompareFile(files=(a.name, b.name), pairs=results, only=only)
     output.show(file, lambda: compare_document(pairs, file))
     if any(pair.open for pair in pairs):
-        raise typer.Exit(_INCONCLUSIVE)
+        raise typer.Exit(options.INCONCLUSIVE)
 
 
 def _matched(

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from profkit.commands.groups import Matching, Number, Output
 from profkit.commands.kinds import ReportFile
-from profkit.commands.options import say, warn
+from profkit.commands.options import INCONCLUSIVE, say, warn
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 ComparisonFormat = Literal["terminal", "brief", "markdown", "json", "html", "github"]
 
-_INCONCLUSIVE = 3  # the exit code of `profkit --help`
 _KERNELS_SHOWN = 10  # chosen: parts and kernels fit a screen
 Side = Literal["before", "after"]
 
@@ -347,4 +346,4 @@ def _diff_applications(
     if diff.verdict is Verdict.REGRESSED and GateKind.regression in kinds:
         raise typer.Exit(1)
     if diff.verdict is Verdict.INCONCLUSIVE and GateKind.inconclusive in kinds:
-        raise typer.Exit(_INCONCLUSIVE)
+        raise typer.Exit(INCONCLUSIVE)

@@ -11,8 +11,6 @@ from profkit.core.duration import parse_duration
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.ui.progress import stage_progress
 
-_INCONCLUSIVE = 3  # the exit code of `profkit --help`
-
 
 def optimize(
     context: typer.Context,
@@ -71,4 +69,4 @@ def optimize(
         message = "invalid measurement"
         raise EnvironmentProblem(message, "see `profkit doctor`, and try again")
     if outcome is optimum.Outcome.undecided:
-        raise typer.Exit(_INCONCLUSIVE)
+        raise typer.Exit(options.INCONCLUSIVE)

@@ -47,6 +47,7 @@ _ELSEWHERE = "write into an existing folder"
 _WORDS_AFTER = "profkit.words_after_the_dashes"
 _WORDS = {"targets", "words", "program"}
 _INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended: 128 + SIGINT
+INCONCLUSIVE = 3  # the exit code of `profkit --help`
 _ENDING = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)
 )

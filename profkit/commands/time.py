@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from profkit.commands import groups, options
 from profkit.commands.kinds import Latencies, Script
-from profkit.commands.options import format_of
+from profkit.commands.options import INCONCLUSIVE, format_of
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.ui.progress import stage_progress
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Timed = tuple[tuple[Subject, ...], tuple[str, ...]]
 
-_GATE_FAILED, _INCONCLUSIVE = 1, 3
+_GATE_FAILED = 1
 _FEWEST_BLOCKS = 2  # fewer have no spread between blocks
 _GATES = {"regression": "REGRESSED", "inconclusive": "INCONCLUSIVE"}
 _WHILE_TIMING = (
@@ -226,7 +226,7 @@ def _judge(report: LatencyFile, gates: Sequence[str] | None) -> None:
     if verdicts & set(gates or ()):
         raise typer.Exit(_GATE_FAILED)
     if gates is None and Verdict.INCONCLUSIVE.name in verdicts:
-        raise typer.Exit(_INCONCLUSIVE)
+        raise typer.Exit(INCONCLUSIVE)
 
 
 def _gates(fail_on: str | None) -> tuple[str, ...] | None:

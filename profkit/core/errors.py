@@ -59,3 +59,15 @@ def refusal(message: str, kind: type[ProfkitError], remedy: str = "") -> Iterato
         yield
     except OSError as error:
         raise kind(f"{message} ({error.strerror})", remedy) from None
+
+
+@contextmanager
+def inside(path: object, remedy: str = "") -> Iterator[None]:
+    """What is wrong with the input read within is said of this file, with this remedy, or its own,
+    or that to check it."""
+    try:
+        yield
+    except BadInput as error:
+        error.message = f"{path}: {error.message}"
+        error.remedy = remedy or error.remedy or "check the file"
+        raise

@@ -14,7 +14,7 @@ from pathlib import Path
 from reprlib import repr as brief
 from typing import Any, NoReturn
 
-from profkit.core.errors import BadInput
+from profkit.core.errors import BadInput, inside
 from profkit.core.regular_file import read_limited
 
 _LARGEST_TEXT = 64 << 20  # 90 times the largest saved summary; parsed it takes under 300 MB
@@ -64,10 +64,8 @@ def read_text(path: Path, remedy: str = "check the path", largest: int = _LARGES
 def read_json(path: Path, remedy: str = CHECK) -> Any:
     """The document of a JSON file; raises as `read_text`, and Malformed as `parse_json`."""
     text = read_text(path, remedy)
-    try:
+    with inside(path, remedy):
         return parse_json(text)
-    except Malformed as error:
-        raise Malformed(f"{path}: {error.message}", remedy) from None
 
 
 def parse_json(text: str, number: Callable[[str], Any] | None = None, **hooks: Any) -> Any:

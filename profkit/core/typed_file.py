@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from profkit.core.errors import BadInput
+from profkit.core.errors import BadInput, inside
 from profkit.core.json_text import json_text
 from profkit.core.text_files import Malformed, brief_words, parse_json, read_text
 
@@ -96,10 +96,8 @@ def known(value: T | UnsetType | None) -> T | None:
 def read_file(path: Path, model: type[M], remedy: str = "check the file") -> M:
     """The content of a file; raises as `read_text`, and BadInput naming the place."""
     text = read_text(path, remedy)
-    try:
+    with inside(path, remedy):
         return decode(text, model)
-    except BadInput as error:
-        raise BadInput(f"{path}: {error.message}", remedy) from None
 
 
 def decode(text: str, model: type[M]) -> M:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import yaml
 from yaml.constructor import SafeConstructor
 
+from profkit.core.errors import inside
 from profkit.core.text_files import (
     CHECK,
     DEEPEST,
@@ -30,10 +31,8 @@ _NUMBERS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
 def read_yaml(path: Path, remedy: str = CHECK) -> Any:
     """The plain data of a YAML file; raises as `read_text`, and Malformed as `compose_yaml`."""
     text = read_text(path, remedy, _LARGEST_YAML)
-    try:
+    with inside(path, remedy):
         return _constructed(compose_yaml(text))
-    except Malformed as error:
-        raise Malformed(f"{path}: {error.message}", remedy, error.line) from None
 
 
 def compose_yaml(text: str) -> yaml.Node | None:

@@ -32,7 +32,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from msgspec import Meta, Struct, convert, structs
 
-from profkit.core.errors import BadInput
+from profkit.core.errors import BadInput, inside
 from profkit.core.suggestion import did_you_mean
 from profkit.core.text_files import read_json
 from profkit.core.typed_file import Model, Output, Real, fault, number
@@ -665,12 +665,10 @@ def _timed(path: Path) -> tuple[float, float]:
         rows = read_latencies(path).latencies
         medians = {latency.label: statistics.median(latency.samples) for latency in rows}
     else:
-        try:
+        with inside(path, f"write {_FORMS}"):
             medians = {
                 side: _median(sides[side], side) for side in (BEFORE, AFTER) if side in sides
             }
-        except BadInput as error:
-            raise BadInput(f"{path}: {error.message}", f"write {_FORMS}") from None
     if is_own and medians.keys() == {BEFORE}:  # a control
         return math.nan, medians[BEFORE]
     if BEFORE not in medians or AFTER not in medians:

@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from profkit.core.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, UsageError, inside
 from profkit.core.typed_file import File, Model, of_schema
 from profkit.core.work import Work
 from profkit.core.yaml_files import read_yaml
@@ -77,11 +77,8 @@ class Matrix(Model, frozen=True):
 def read_matrix(path: Path) -> Matrix:
     """The matrix of a YAML file; raises BadInput with the location for an invalid one."""
     document = read_yaml(path)
-    try:
+    with inside(path, "see targets/matrices/ and docs/guides/baseline.md"):
         file = of_schema(document, MatrixFile)
-    except BadInput as error:
-        remedy = "see targets/matrices/ and docs/guides/baseline.md"
-        raise BadInput(f"{path}: {error.message}", remedy) from None
     rows = [row for group in file.groups for row in _expanded(path, group)]
     try:
         return matrix_of(file.name, file.about or "", rows)

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from profkit.core.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, UsageError, inside
 from profkit.core.fingerprint import Fingerprint
 from profkit.core.integrity import check_unchanged
 from profkit.core.text_files import WrongFormat, parse_json, read_text
@@ -63,10 +63,8 @@ def read_latencies(path: Path, unit: str | None = None) -> Saved:
         path = runs[0] if len(runs) == 1 else path / IN_A_RUN
     text = read_text(path)
     check_unchanged(path)
-    try:
+    with inside(path):
         return _read(path, text, unit)
-    except BadInput as error:
-        raise BadInput(f"{path}: {error.message}", error.remedy or "check the file") from None
 
 
 def _read(path: Path, text: str, unit: str | None) -> Saved:

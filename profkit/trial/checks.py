@@ -55,6 +55,7 @@ _OWN_PARTED = 2.0  # chosen: times as far as one that differs by a rounding erro
 
 Value = Sequence[float | None] | None
 Row = Sequence[Value]
+Runs = Sequence[Result]
 Measure = Callable[[Row, Row], float]
 
 
@@ -74,10 +75,7 @@ class Judgment(Struct, frozen=True):
 
 
 def judged(
-    unchanged: Sequence[Result],
-    perturbed: Sequence[Result],
-    runs: Sequence[Result],
-    changes: Collection[Changes],
+    unchanged: Runs, perturbed: Runs, runs: Runs, changes: Collection[Changes]
 ) -> Judgment | None:
     """The results of runs, of which the worst series counts; None where there are none.
 
@@ -93,13 +91,13 @@ def judged(
     return max(judgments, key=lambda each: each.difference / each.allowed, default=None)
 
 
-def spread(unchanged: Sequence[Result]) -> float:
+def spread(unchanged: Runs) -> float:
     """The largest difference of unchanged runs from the first of them."""
     judgments = _judgments(unchanged, (), unchanged, {"nothing"})
     return max((judgment.difference for judgment in judgments), default=0.0)
 
 
-def faulty(runs: Sequence[Result]) -> str:
+def faulty(runs: Runs) -> str:
     """Why results of unchanged runs can't be compared: a series is NaN or infinite, or what would
     be allowed is all of it; "" where they can."""
     for run in runs:
@@ -114,10 +112,7 @@ def faulty(runs: Sequence[Result]) -> str:
 
 
 def _judgments(
-    unchanged: Sequence[Result],
-    perturbed: Sequence[Result],
-    runs: Sequence[Result],
-    changes: Collection[Changes],
+    unchanged: Runs, perturbed: Runs, runs: Runs, changes: Collection[Changes]
 ) -> Iterator[Judgment]:
     features = unchanged[0].features
     is_random = "random" in changes or "dropout" in features
@@ -133,7 +128,7 @@ def _judgments(
         measures: list[Measure] = [_of_tokens] if name == _TOKENS else [early, _late]
         for is_late, measure in enumerate(measures):
 
-            def largest(others: Sequence[Result], both: bool = False) -> float:
+            def largest(others: Runs, both: bool = False) -> float:
                 rows = [(o.printed if is_printed else o.results).get(name, ()) for o in others]  # noqa: B023
                 pairs = [(row, other) for other in rows if other or not is_printed]  # noqa: B023
                 pairs += [(b, a) for a, b in pairs] if both else []
@@ -166,10 +161,7 @@ def _judgments(
 
 
 def _of_updates(
-    unchanged: Sequence[Result],
-    perturbed: Sequence[Result],
-    runs: Sequence[Result],
-    changes: Collection[Changes],
+    unchanged: Runs, perturbed: Runs, runs: Runs, changes: Collection[Changes]
 ) -> Iterator[Judgment]:
     """What the first updates of parameters show: losses hardly change within a few steps where
     gradients are wrong. Where these round to less than FP32, or are those of other random numbers,
@@ -180,7 +172,7 @@ def _of_updates(
     kinds = {"rounding", *map(KINDS.get, changes)}
     moved_runs = [run for run in perturbed if run.perturbed in kinds]
 
-    def largest(name: str, others: Sequence[Result]) -> float:
+    def largest(name: str, others: Runs) -> float:
         rows = [other.results.get(name, ()) for other in others]
         pairs = [pair for row in rows for pair in zip(first.results[name], row, strict=False)]
         return max((measure(a, b) for a, b in pairs if a and any(a)), default=0.0)
@@ -240,9 +232,7 @@ def _apart_as_printed(x: Value, y: Value) -> float:
     return abs(before - after) / scale if scale else math.inf
 
 
-def parted(
-    before: Sequence[Result], changed: Result, kind: Ends, perturbed: Result | None = None
-) -> str:
+def parted(before: Runs, changed: Result, kind: Ends, perturbed: Result | None = None) -> str:
     """A printed series whose last quarter has another mean in a changed whole run than in the first
     run `before`, "" without; others of these print the same as far as they go. It may be a quarter
     of the series' size where random numbers or a lower precision are "drawn" in, next to nothing
@@ -321,7 +311,7 @@ def _first(value: Value) -> float:
     return math.nan if first is None else first
 
 
-def missing_output(unchanged: Sequence[Result], run: Result) -> str:
+def missing_output(unchanged: Runs, run: Result) -> str:
     """A line that all unchanged whole runs printed, but for numbers and units of time, and this one
     did not."""
     printed = set(map(timeless, shown(run.output)))

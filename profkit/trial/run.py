@@ -16,6 +16,7 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from profkit.capture import process
 from profkit.capture.watchdog import Stalled, Watchdog
@@ -59,7 +60,18 @@ _NOT_FINITE = re.compile(rb"-?\b(?:NaN|Infinity)\b(?=[,\]])")  # as elements of 
 _LONGEST_REASON = 160  # characters, chosen: two lines of a terminal
 
 
-class Result(Struct, frozen=True):
+class _Recorded(Struct, frozen=True, kw_only=True):
+    """What a process of the program wrote of itself (`child.record`), and its run is said to be."""
+
+    stopped: bool = False
+    features: frozenset[str] = frozenset()
+    applied: frozenset[str] = frozenset()
+    facts: Mapping[str, float | str] = {}
+    modules: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+class Result(_Recorded, frozen=True):
     """A run. `times` are seconds of the units that count, `results` the numbers of each result by
     series, `printed` those of printed lines where there are other results too. `failure` is the
     reason why the run says nothing, "" where it does; one that `is_cut` ended with the budget. What
@@ -76,13 +88,7 @@ class Result(Struct, frozen=True):
     times: tuple[float, ...] = ()
     results: Mapping[str, Sequence[Sequence[float | None] | None]] = {}
     printed: Mapping[str, Sequence[Sequence[float | None] | None]] = {}
-    features: frozenset[str] = frozenset()
-    applied: frozenset[str] = frozenset()
-    facts: Mapping[str, float | str] = {}
-    modules: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
     limit: Limit = ""
-    stopped: bool = False
     is_whole: bool = False
     rest: float = 0.0
     start: float = 0.0
@@ -117,13 +123,12 @@ class Extent(Struct, frozen=True):
         """How far a run goes that compiles: calls of generate do it more than once."""
         if self.unit != "generate" or not self.units:
             return self
-        return msgspec.structs.replace(self, units=self.units + _COMPILING)
+        return replace(self, units=self.units + _COMPILING)
 
 
-class _Record(Struct, frozen=True):
-    """What a process of the program wrote (`child.record`)."""
+class _Record(_Recorded, frozen=True):
+    """All that a process wrote."""
 
-    stopped: bool
     rank: int
     leading: str
     passed: dict[str, int]
@@ -132,11 +137,6 @@ class _Record(Struct, frozen=True):
     waiting: dict[str, float]
     backlog: dict[str, float]
     results: dict[str, list[list[float | None] | None]]
-    features: frozenset[str]
-    applied: frozenset[str]
-    facts: dict[str, float | str]
-    modules: tuple[str, ...]
-    changed: tuple[str, ...]
 
 
 def run_program(
@@ -310,7 +310,6 @@ def _records(place: Path) -> list[_Record]:
 
 def _result(result: Result, records: Sequence[_Record], extent: Extent, problem: str) -> Result:
     """The result with what its processes recorded."""
-    replace = msgspec.structs.replace
     if problem:
         return replace(result, failure=problem)
     if result.status and result.is_whole:  # where one was stopped, others may miss it

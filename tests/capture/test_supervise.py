@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from profkit.capture.doctor import diagnose
-from profkit.capture.process import TimedOut, run, supervised
+from profkit.capture.process import TimedOut, follow, run, start, supervised
 
 NAMED = """
 import ctypes, sys, time
@@ -125,11 +125,8 @@ def test_a_killed_parent_takes_all_with_it_from_the_start(tmp_path: Path, pause:
 
 def test_output_is_kept_from_its_end() -> None:
     pieces: list[int] = []
-    finished = run(
-        ["sh", "-c", "yes | head -c 9000000; echo end"],
-        environment=environment(),
-        on_text=lambda text: pieces.append(len(text)),
-    )
+    supervisor = start(["sh", "-c", "yes | head -c 9000000; echo end"], environment())
+    finished = follow(supervisor, on_text=lambda text: pieces.append(len(text)))
     assert sum(pieces) == 9_000_004
     assert finished.output.endswith("y\nend\n")
     assert 1 << 20 <= len(finished.output) < 2 << 20

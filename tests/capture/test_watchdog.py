@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from profkit.capture import watchdog
-from profkit.capture.process import run
+from profkit.capture.process import follow, start
 from profkit.capture.supervise import descendants
 from profkit.capture.watchdog import Stalled, Watchdog
 from tests.capture.test_supervise import wait_until
@@ -23,7 +23,7 @@ IDLE = 1.5
 
 def watched(script: str, **limits: float) -> str:
     dog = Watchdog(**{"idle": IDLE, "silent": 60.0, "period": 0.2, **limits})
-    return run([sys.executable, "-c", script], environment={}, watchdog=dog).output
+    return follow(start([sys.executable, "-c", script], {}), watchdog=dog).output
 
 
 @pytest.fixture
@@ -118,5 +118,5 @@ except KeyboardInterrupt:
 
     dog = Late(idle=IDLE, silent=60.0, period=0.2)
     with pytest.raises(Stalled):
-        run([sys.executable, "-c", script], environment={}, watchdog=dog)
+        follow(start([sys.executable, "-c", script], {}), watchdog=dog)
     assert file.read_text(encoding="utf-8") == "half of it"

@@ -125,6 +125,7 @@ class JaxProgram:
 
     def __init__(self, jax: Any, record: Record) -> None:
         self.jax, self.record = jax, record
+        self.applied = record.applied.add  # the name of a switch that found something to change
         self.options: list[Callable[[Any, Any], None]] = []
         self.faster: Callable[[Any], Any] = lambda function: function
         self.is_inside = False
@@ -147,10 +148,6 @@ class JaxProgram:
             return eval_shape(own, *args, **kwargs)
 
         jax.eval_shape = shape
-
-    def applied(self, name: str) -> None:
-        """A switch has found something to change."""
-        self.record.applied.add(name)
 
     def note_caller(self, code: CodeType, gradient: Gradient) -> None:
         """Code that is not recorded calls a gradient: the next time, its function is."""

@@ -58,6 +58,7 @@ class TorchProgram:
 
     def __init__(self, torch: Any, record: Record) -> None:
         self.torch, self.record = torch, record
+        self.applied = record.applied.add  # the name of a switch that found something to change
         self.changes: list[Callable[[Any, Any, Any], Any]] = []
         self.wrappers: list[Callable[[Any, Any], Any]] = []
         self.on_step: list[Callable[[], None]] = []
@@ -93,10 +94,6 @@ class TorchProgram:
         self._watch_graphs()
         self._watch_compiler()
         self._start_looking()
-
-    def applied(self, name: str) -> None:
-        """A switch has found something to change."""
-        self.record.applied.add(name)
 
     def is_inference(self, module: Any) -> bool:
         """Whether no backward pass has followed calls of a module."""
