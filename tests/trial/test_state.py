@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+
 from profkit.trial.child.state import Watch, difference, state
 
 
@@ -27,3 +32,37 @@ def test_looks_end_where_they_have_taken_their_time() -> None:
     watch.spent, read["rate"] = 60.0, 0.2
     assert watch.difference(before, read) == ""
     assert watch.difference(before, read, is_due=True) == "rate"
+
+
+class Base:
+    seen: ClassVar[list[int]] = []
+    sigma = 0.3
+
+
+class Rows(Base):
+    def __init__(self) -> None:
+        self.rate, self.steps, self.random = 0.1, 0, np.random.default_rng(0)
+
+    @property
+    def half(self) -> float:
+        return self.rate / 2
+
+    def __getitem__(self, index: int) -> float:
+        self.seen.append(index)
+        return self.half * self.sigma * self.random.normal()
+
+
+def changed(rows: Rows, change: Callable[[], object]) -> str:
+    before = state(rows)
+    change()
+    return difference(before, state(rows))
+
+
+def test_of_objects_what_their_code_names_is_looked_at() -> None:
+    rows = Rows()
+    assert changed(rows, lambda: setattr(rows, "steps", 1)) == ""
+    assert changed(rows, lambda: setattr(rows, "rate", 0.2)) == "rate"
+    assert changed(rows, lambda: setattr(Base, "sigma", 0.2)) == "sigma"
+    assert changed(rows, lambda: Base.seen.append(1)) == "seen"
+    assert changed(rows, lambda: rows.random.normal()) == "random"
+    assert changed(rows, lambda: None) == ""

@@ -100,6 +100,17 @@ def test_what_cannot_be_put_back_is_kept(tmp_path: Path, monkeypatch: pytest.Mon
     assert room.read_text() == "no folder any more"
 
 
+def test_other_names_of_a_file_are_put_back_too(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("changed")
+    second.hardlink_to(first)
+    saved = Path(f"{tmp_path}/trial/kept{first}")
+    saved.parent.mkdir(parents=True)
+    saved.write_text("mine")
+    assert [each.state for each in put_back(tmp_path / "trial", tmp_path)] == ["as before"]
+    assert (first.read_text(), second.read_text()) == ("mine", "mine")
+
+
 def test_a_failed_trial_leaves_files_as_they_were(tmp_path: Path) -> None:
     (tmp_path / "metrics.csv").write_text("mine")
     program = "open('metrics.csv', 'w'); open('made', 'w'); raise ValueError('no data')"

@@ -35,17 +35,18 @@ def state(*roots: Any, is_own: bool = False) -> State:
     words in them, the nearest first, and where the rest lies. Functions have what they read from
     outside, and objects of the program's classes what functions name. `is_own` leaves out what is
     in the objects of installed classes, but for datasets."""
-    names, count, found = {*_CALLED}, 0, State()
+    names, count = {*_CALLED}, 0
+    found: State = []
     with suppress(Exception):  # of tensors without an address
         while count < len(names):
-            count, found = len(names), _walked(roots, names, is_own)
+            count, found = len(names), []
+            _walk(found, roots, names, is_own)
     return found
 
 
-def _walked(roots: Any, names: set[str], only_own: bool) -> State:
+def _walk(found: State, roots: Any, names: set[str], only_own: bool) -> None:
     """One walk, which adds to the attributes that code names."""
     waiting, seen = deque(("", root) for root in roots), set[int]()
-    found: State = []
     while waiting and len(found) < _MOST_LOOKS:
         name, value = waiting.popleft()
         if (known := _number(value)) is not _NONE:
@@ -55,7 +56,6 @@ def _walked(roots: Any, names: set[str], only_own: bool) -> State:
             found.append((name, (id(value), len(value) if isinstance(value, _MANY) else 0)))
             parts = _parts(value, names, only_own)
             waiting += islice(((part or name, each) for part, each in parts), _PARTS)
-    return found
 
 
 def _number(value: Any) -> Any:
