@@ -141,7 +141,7 @@ def _judgments(
             is_end = name.startswith(_PARAMETERS) and "random" in changes
             for each in changes:
                 is_coarse = is_late or is_end or (is_printed and each != "nothing")
-                limits.append(_ROUNDING[each][is_coarse])
+                limits.append(_ROUNDING["rounding" if is_end else each][is_coarse])
                 kind = KINDS[each]
                 is_drawn = kind != "rounding" or "dropout" in features or is_late
                 if kind:

@@ -22,7 +22,8 @@ _MANY = (dict, list, tuple, set, deque)
 _LIBRARY, _HERE = (os.path.dirname(file) + os.sep for file in (os.__file__, __file__))
 # Chosen: seconds, and of the time after these, in which is looked at what code reads.
 _LOOKING, _SHARE = 0.02, 0.01
-_CALLED = ("__getitem__", "__getitems__", "__call__", "forward")  # by datasets and transforms
+_OF_MODULES = ("__call__", "forward")
+_CALLED = ("__getitem__", "__getitems__", *_OF_MODULES)  # by datasets and transforms
 
 # By which code reads attributes that it does not name.
 _DYNAMIC = {"getattr", "vars", "__dict__", "asdict"}
@@ -140,7 +141,7 @@ def _parts(value: Any, names: set[str], only_own: bool) -> Iterator[tuple[str, A
         yield from ((key if isinstance(key, str) else "", each) for key, each in value.items())
     elif isinstance(value, _MANY):
         yield from (("", each) for each in value)
-    elif isinstance(value, FunctionType):
+    elif isinstance(value, FunctionType) and not value.__module__.startswith(__package__):
         yield from _read(value, names)
         yield from value.__dict__.items()
         yield from (("", each) for each in (value.__defaults__, value.__kwdefaults__) if each)
@@ -164,7 +165,7 @@ def _of_object(value: Any, names: set[str], only_own: bool) -> Iterator[tuple[st
     for name in sorted(names) if is_program else ():
         function = getattr(kind, name, None)
         function = getattr(function, "fget", function)
-        if isinstance(function, FunctionType):
+        if isinstance(function, FunctionType) and (name not in _OF_MODULES or is_own(function)):
             yield from _read(function, names, kind)
     slots = (name for base in kind.__mro__[:-1] for name in _slots(base) if hasattr(value, name))
     for name in (*getattr(value, "__dict__", ()), *slots):
