@@ -80,7 +80,7 @@ def test_the_fastest_constant_is_proven_and_wrong_and_broken_ones_are_refused(
     plan: TimingPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernels, "_PATIENCE", 0.0)
-    trial = try_kernels(plan, None, 10.0, lambda *_: None)
+    trial = try_kernels(plan, None, 20.0, lambda *_: None)
     names = {each.switches for each in trial.proven}
     assert names >= {("kSpins-4",), ("kSpins-2",), ("kSpins-1",)}
     assert trial.best is not None
