@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import filterfalse
 
 from msgspec import structs
 
@@ -18,11 +19,11 @@ from profkit.core.fingerprint import Fingerprint
 from profkit.core.grouping import grouped
 from profkit.core.typed_file import File, Model, T, row_of
 from profkit.core.version import __version__
-from profkit.rules.tried import Tried
+from profkit.rules.tried import Tried, TriedVerdict
 from profkit.timing import measurement
 from profkit.timing.loaded import Declaration
 from profkit.timing.measurement import Tell, TimingPlan
-from profkit.timing.optimum import Optimum, TimedCandidate, optimize
+from profkit.timing.optimum import OptimizeFile, TimedCandidate, optimize
 from profkit.timing.results import Verdict
 from profkit.timing.turns import Died, Silent
 from profkit.trial.kernel_switches import Changes, Offer, fixed_by, further
@@ -56,7 +57,7 @@ class KernelTrial(File, frozen=True, kw_only=True, tag="profkit.try_kernels/1"):
 
     `proven` are faster beyond chance, the fastest first, `best` what was reached without a change
     of results, `rounding` with one of rounding; null where there is none. `idle` gave nothing,
-    `failed` are wrong or can't run here, and why. Times in seconds.
+    `undecided` may be faster, `failed` are wrong or can't run here, and why. Times in seconds.
     """
 
     profkit: str
@@ -68,6 +69,7 @@ class KernelTrial(File, frozen=True, kw_only=True, tag="profkit.try_kernels/1"):
     rounding: TriedSwitch | None
     proven: tuple[TriedSwitch, ...]
     idle: tuple[str, ...]
+    undecided: tuple[str, ...] = ()
     slower: tuple[str, ...]
     failed: dict[str, str]
     budget: float
@@ -109,27 +111,26 @@ def try_kernels(
     trial.patience = _PATIENCE + _SLOWER * (time.monotonic() - checking)
     sound = trial.sound(by_name)
     until = max(started + budget, time.monotonic() + _LEAST)
-    names = [variant, *(f"{variant}+{name}" for name in sound)]
-    first = trial.race(names, (until - time.monotonic()) * _SHARE)
-    candidates = first.file.candidates
+    first = trial.decided([f"{variant}+{name}" for name in sound], until)
+    candidates = first.candidates
     candidates += () if only else trial.followed(list(filter(_gains, candidates)), until)
     gaining = sorted(filter(_gains, candidates), key=lambda each: -each.speedup)
     best, rounding = trial.combine(gaining, until)
-    proven = map(trial.tried, gaining)
     return KernelTrial(
         profkit=__version__,
         target=about.target,
         variant=variant,
         seconds=time.monotonic() - started,
-        median=first.file.median,
+        median=first.median,
         best=best,
         rounding=rounding,
-        proven=tuple(row for row in proven if "+".join(row.switches) not in trial.failed),
-        idle=trial.names(each for each in candidates if not _gains(each) and each.high >= 1),
+        proven=tuple(trial.tried(c) for c in gaining if trial.name(c.variant) not in trial.failed),
+        idle=trial.names(each for each in candidates if each.high >= 1 and not _may_gain(each)),
+        undecided=trial.names(filter(_may_gain, candidates)),
         slower=trial.names(each for each in candidates if each.high < 1),
-        failed=trial.failed | {trial.switches(k)[0]: v for k, v in first.file.left_out.items()},
+        failed=trial.failed | {trial.name(k): v for k, v in first.left_out.items()},
         budget=budget,
-        fingerprint=first.file.fingerprint,
+        fingerprint=first.fingerprint,
     )
 
 
@@ -140,8 +141,8 @@ def tried_rows(trial: KernelTrial) -> tuple[Tried, ...]:
     for row in proven.values():
         reason = "" if row.changes == "nothing" else f"other {row.changes}"
         rows.append(row_of(Tried, row, verdict="proven", reason=reason))
-    rows += [Tried(verdict="no gain", switches=tuple(name.split("+"))) for name in trial.idle]
-    rows += [Tried(verdict="slower", switches=tuple(name.split("+"))) for name in trial.slower]
+    for verdict, names in _unproven(trial):
+        rows += [Tried(verdict=verdict, switches=tuple(name.split("+"))) for name in names]
     failed = trial.failed.items()
     rows += [Tried(verdict="failed", switches=tuple(k.split("+")), reason=v) for k, v in failed]
     return tuple(rows)
@@ -153,8 +154,16 @@ def tried_by_category(trial: KernelTrial) -> Mapping[str, Sequence[Tried]]:
     return grouped((category, row) for row in alone for category in fixed_by(row.switches))
 
 
+def _unproven(trial: KernelTrial) -> tuple[tuple[TriedVerdict, tuple[str, ...]], ...]:
+    return ("no gain", trial.idle), ("undecided", trial.undecided), ("slower", trial.slower)
+
+
 def _gains(candidate: TimedCandidate) -> bool:
     return candidate.verdict is Verdict.IMPROVED and candidate.low > 1
+
+
+def _may_gain(candidate: TimedCandidate) -> bool:
+    return not _gains(candidate) and candidate.high > WORTH
 
 
 @dataclass(eq=False)
@@ -168,11 +177,22 @@ class _Trial:
     patience: float | None = None
     failed: dict[str, str] = field(default_factory=dict)
 
-    def race(self, names: Sequence[str], budget: float, *, check: bool = False) -> Optimum:
+    def race(self, names: Sequence[str], budget: float, *, check: bool = False) -> OptimizeFile:
         """Variants with switches against the unchanged one, which is the first."""
         (subject,) = self.plan.subjects
         plan = replace(self.plan, subjects=(replace(subject, variants=tuple(names)),), check=check)
-        return optimize(plan, self.variant, WORTH, budget, self.tell)
+        return optimize(plan, self.variant, WORTH, budget, self.tell).file
+
+    def decided(self, variants: Sequence[str], until: float) -> OptimizeFile:
+        """Variants against the unchanged one. A race ends with the fastest known: those that it
+        left open race again."""
+        left = max((until - time.monotonic()) * _SHARE, _LEAST / 2)
+        file = self.race([self.variant, *variants], left)
+        still = [each.variant for each in filter(_may_gain, file.candidates)]
+        if 0 < len(still) < len(variants) and until - time.monotonic() > _LEAST:
+            rows = *filterfalse(_may_gain, file.candidates), *self.decided(still, until).candidates
+            file = structs.replace(file, candidates=rows)
+        return file
 
     def sound(self, names: Iterable[str]) -> Sequence[str]:
         """The switches with which the variant is right. One that hangs or takes the GPU from its
@@ -182,7 +202,7 @@ class _Trial:
             try:
                 return self.check(left)
             except Died as error:
-                culprit = error.doing[len(self.variant) + 1 :]
+                culprit = self.name(error.doing)
                 if culprit not in left:
                     raise
                 reason = "illegal access, or another error that ends the process"
@@ -216,10 +236,7 @@ class _Trial:
         beyond = {offer.name: offer for name in names for offer in further(name, self.offers)}
         self.offers |= beyond
         names = [f"{self.variant}+{name}" for name in self.sound(beyond)]
-        if not names:
-            return ()
-        left = max((until - time.monotonic()) * _SHARE, _LEAST / 2)
-        return self.race([self.variant, *names], left).file.candidates
+        return self.decided(names, until).candidates if names else ()
 
     def combine(
         self, gaining: Sequence[TimedCandidate], until: float
@@ -244,11 +261,9 @@ class _Trial:
         try:
             again = self.race([self.variant, chosen.variant], _LEAST / 2, check=True)
         except TargetFailed as error:
-            self.failed["+".join(self.switches(chosen.variant))] = (
-                f"when run again: {error.message}"
-            )
+            self.failed[self.name(chosen.variant)] = f"when run again: {error.message}"
             return self._chosen(rows[1:], until)
-        return next(filter(_gains, again.file.candidates), None)
+        return next(filter(_gains, again.candidates), None)
 
     def _added(self, gaining: Sequence[TimedCandidate], until: float) -> TimedCandidate | None:
         rows = self._best(gaining)[:_MOST_COMBINED]
@@ -261,11 +276,10 @@ class _Trial:
             if left <= 0 or is_alike:
                 continue
             together = "+".join([best.variant, *self.switches(other.variant)])
-            if not self.sound([together[len(self.variant) + 1 :]]):
+            if not self.sound([self.name(together)]):
                 continue
             names = [self.variant, best.variant, together]
-            raced = self.race(names, left / 2).file.candidates
-            known = {each.variant: each for each in raced}
+            known = {each.variant: each for each in self.race(names, left / 2).candidates}
             mine, both = known.get(best.variant, best), known.get(together)
             best = both if both and _gains(both) and both.low > mine.speedup else mine
         return best
@@ -274,12 +288,15 @@ class _Trial:
         """The fastest value of each switch, of rows with the fastest first."""
         return _best_of_each((self.switches(each.variant), each) for each in gaining)
 
-    def switches(self, variant: str) -> tuple[str, ...]:
+    def name(self, variant: str) -> str:
         """The switches in a variant's name."""
-        return tuple(variant[len(self.variant) + 1 :].split("+"))
+        return variant[len(self.variant) + 1 :]
+
+    def switches(self, variant: str) -> tuple[str, ...]:
+        return tuple(self.name(variant).split("+"))
 
     def names(self, candidates: Iterable[TimedCandidate]) -> tuple[str, ...]:
-        return tuple("+".join(self.switches(each.variant)) for each in candidates)
+        return tuple(self.name(each.variant) for each in candidates)
 
     def _changes(self, switches: Iterable[str]) -> Changes:
         rounding = any(self.offers[name].changes == "rounding" for name in switches)
@@ -356,9 +373,9 @@ def _rest(trial: KernelTrial, shown: Iterable[TriedSwitch]) -> Iterator[str]:
     if less:
         named = (f"{'+'.join(each.switches)} {each.speedup:.2f}x" for each in less)
         yield f"Less: {', '.join(named)}"
-    for words, names in (("No gain", trial.idle), ("Slower", trial.slower)):
+    for verdict, names in _unproven(trial):
         if names:
-            yield f"{words}: {', '.join(names)}"
+            yield f"{verdict.capitalize()}: {', '.join(names)}"
     refused = grouped((_kind_of_reason(why), name) for name, why in trial.failed.items())
     for why, several in refused.items():
         yield f"Refused ({why}): {', '.join(several)}"
@@ -366,8 +383,8 @@ def _rest(trial: KernelTrial, shown: Iterable[TriedSwitch]) -> Iterator[str]:
 
 
 def _kind_of_reason(why: str) -> str:
-    is_wrong = "relative error" in why or "not finite" in why
-    return "wrong results" if is_wrong else why.rpartition(": ")[2]
+    is_right = not ("relative error" in why or "not finite" in why)
+    return why.rpartition(": ")[2] if is_right else "wrong results"
 
 
 def _factor(tried: TriedSwitch) -> str:

@@ -138,11 +138,10 @@ class _Runner:
         limit = remaining = self.left() - kept
         if self.first:
             slowest = _SLOWER * self.first.seconds
-            limit = min(slowest + _COMPILING, max(slowest / 2, _OF_LEFT * remaining))
+            limit = min(slowest + _COMPILING, _OF_LEFT * remaining)
             limit = max(limit, slowest / 2 + grace)
 
-        is_compiled = any(switch.start for switch in switches)
-        extent = self.extent.compiled if is_compiled else self.extent
+        extent = self.extent.compiled if any(each.start for each in switches) else self.extent
         extent = replace(extent, grace=extent.grace + grace)
 
         def run(prepared: Prepared | None) -> Result:
@@ -179,9 +178,8 @@ class _Runner:
 
     def _fault(self, result: Result) -> str:
         """What a fork may be to blame for: a failure, or fewer units than the first run's."""
-        if result.status == TIMED_OUT or result.failure:
-            return "" if result.status == TIMED_OUT else result.failure
-        return "it ends earlier" if result.units < self.extent.units else ""
+        ends_earlier = "it ends earlier" if result.units < self.extent.units else ""
+        return "" if result.status == TIMED_OUT else result.failure or ends_earlier
 
     def _is_suspect(self, switches: Combination) -> bool:
         """Whether a failure may be the fork's: the first may take away what others need, and

@@ -24,9 +24,8 @@ def put_back(folder: Path, here: Path) -> tuple[Written, ...]:
     changed = [each for each in _pairs(folder / "kept") if not _is_same(*each)]
     copies = [(path, _put_back(saved, path)) for saved, path in changed]
     rows = [written(path, "changed" if copy else "as before", copy) for path, copy in copies]
-    rows += [
-        written(p, "changed") for saved, p in _pairs(folder / "large") if not _is_same(saved, p)
-    ]
+    large = (path for saved, path in _pairs(folder / "large") if not _is_same(saved, path))
+    rows += [written(path, "changed") for path in large]
     new = (path for _, path in _pairs(folder / "new") if path.is_file() and here in path.parents)
     return (*rows, *(written(path, "new") for path in new))
 
