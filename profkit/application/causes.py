@@ -61,6 +61,7 @@ CHANGES: Mapping[str, Change] = {
     "saved_by_padding": Change(padded=True),
 }
 """What each cause's fix changes."""
+_OF_HOST = ("host_wait_time", "host_work", "allocation_time")
 _WAITS, _WAITING = "saved_by_no_waits", Change(unsynchronized=True)
 
 
@@ -153,15 +154,16 @@ def quantities_of(events: Events, what_if: WhatIf | None) -> Mapping[str, float]
     """The quantities of a replayed step; none without one."""
     if what_if is None:
         return {}
-    ranks, works = what_if.ranks, what_if.replay.works
+    ranks, works, step = what_if.ranks, what_if.replay.works, what_if.ranks.first.median
     kernels = {what_if.names[work.group[0]] for work in works if work.role == "kernel"}
     return {
-        "step_time": ranks.first.median,
+        "step_time": step,
         "gpu_busy_share": fmean(_busy_share(events, each) for each in ranks.steps),
         **(known := frameworks([*kernels, *events.range_names])),
         **(evidence := _evidence(what_if.replay, what_if.sm_count, what_if.present * 1e9)),
+        **{f"{name.removesuffix('_time')}_share": evidence[name] / step for name in _OF_HOST},
         "cache_frees": evidence["frees"] * known["torch"],
-        **kernel_quantities(what_if.replay, what_if.present * 1e9),
+        **kernel_quantities(what_if.replay, step * 1e9),
         **_savings(what_if),
     }
 

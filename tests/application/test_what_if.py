@@ -550,7 +550,9 @@ def test_parts_and_findings_agree_on_the_work_of_the_host() -> None:
     parts = step_parts(events, steps)
     (host,) = (parts.share(part) for part in parts.group(GAPS) if part.name == HOST_CODE)
     assert host * steps.median == pytest.approx(700e-6, rel=0.05)
-    assert quantities(events, [steps])["host_work"] == pytest.approx(700e-6, rel=0.05)
+    known = quantities(events, [steps])
+    assert known["host_work"] == pytest.approx(700e-6, rel=0.05)
+    assert known["host_work_share"] == pytest.approx(host, rel=0.05)
 
 
 def copying_and_waiting(host: Host, _: int) -> None:
@@ -591,6 +593,18 @@ def collating(host: Host, _: int) -> None:
     for _ in range(20):
         host.launch("kernel(float*)", 100 * US)
     host.copy(2 * US, 4, source="device", target="pageable")
+
+
+@pytest.mark.parametrize("name", ["host_wait", "host_work", "allocation"])
+def test_shares_of_the_host_are_those_that_a_reader_divides(name: str) -> None:
+    def working(host: Host, _: int) -> None:
+        host.call("cudaMalloc", 200 * US)
+        preparing(host, 0)
+
+    known = quantities(events := recorded(working), steady_steps(events))
+    seconds = known["host_work" if name == "host_work" else f"{name}_time"]
+    assert known[f"{name}_share"] == pytest.approx(seconds / known["step_time"])
+    assert 0.01 < known[f"{name}_share"] < 1
 
 
 def test_a_batch_that_is_copied_in_parts_is_data() -> None:
