@@ -44,7 +44,7 @@ _ONCE_MORE = 0.5  # chosen: the same, where it has been tried without what gains
 _LIKELY = 1.04  # chosen: a typical gain that is looked for before gains are put together
 _WHOLE = 1.5  # chosen: a whole run in those ended early, or its rest in that of the first run
 _END = 0.2  # of the budget, chosen: an unchanged run to its end, and as much for what gains
-_SPARED = 0.05  # of the budget, chosen: what a run that is seldom made may keep of it
+_SPARED = 0.10  # of the budget, chosen: what a run that is seldom made may keep of it
 _SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
 _SLOW = 3.0  # chosen: runs of the best so far, which are made before one that takes longer
 _COMPILING = 1.25  # chosen: by which a half of a run that compiles is slower than the other
@@ -264,13 +264,14 @@ class _Search:
 
     @property
     def reserved(self) -> float:
-        """Seconds for whole runs of what gains, and for another unchanged one where that is little:
-        its ends may be chaotic."""
+        """Seconds for whole runs of what gains, and for another unchanged one where that is little
+        and results differ: its ends may be chaotic."""
         unchanged = self.evidence.unchanged
         if self.evidence.endless or not any(run.stopped for run in unchanged):
             return 0.0
         chosen, again = self.worthy, self.whole_cost(())
-        is_spared = bool(chosen) and again < _SPARED * self.budget
+        judged = filter(None, map(self.evidence.judgment, chosen))
+        is_spared = any(each.difference for each in judged) and again < _SPARED * self.budget
         if not any(run.is_whole for run in unchanged):
             chosen.add(())
         return sum(map(self.whole_cost, chosen)) + again * is_spared

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from profkit.trial.child.state import Watch, difference, state
 
@@ -17,13 +20,24 @@ class Unaddressed:
         raise RuntimeError("Cannot access data pointer of Tensor")
 
 
-def test_what_can_not_be_looked_at_ends_a_look_not_the_program() -> None:
-    read = {"rate": 0.1, "tensor": Unaddressed(), "steps": 1}
+def test_what_can_not_be_looked_at_is_left_out() -> None:
+    def nameless() -> None: ...
+
+    nameless.__module__ = None  # type: ignore[assignment]
+    read = {"nameless": nameless, "tensor": Unaddressed(), "rate": 0.1}
     before = state(read)
     assert difference(before, state(read)) == ""
     assert Watch().difference(before, read) == ""
     read["rate"] = 0.2
     assert difference(before, state(read)) == Watch().difference(before, read) == "rate"
+
+
+@given(size=st.integers(1, 1000), data=st.data())
+def test_of_long_lists_parts_from_all_of_them_are_looked_at(size: int, data: st.DataObject) -> None:
+    read, count = [0.0] * size, math.ceil(size / 100)
+    before, start = state(read), data.draw(st.integers(0, size - count))
+    read[start : start + count] = [1.0] * count
+    assert difference(before, state(read)) == "a value"
 
 
 def test_looks_end_where_they_have_taken_their_time() -> None:

@@ -38,10 +38,9 @@ def state(*roots: Any, is_own: bool = False) -> State:
     in the objects of installed classes, but for datasets."""
     names, count = {*_CALLED}, 0
     found: State = []
-    with suppress(Exception):  # of tensors without an address
-        while count < len(names):
-            count, found = len(names), []
-            _walk(found, roots, names, is_own)
+    while count < len(names):
+        count, found = len(names), []
+        _walk(found, roots, names, is_own)
     return found
 
 
@@ -50,13 +49,14 @@ def _walk(found: State, roots: Any, names: set[str], only_own: bool) -> None:
     waiting, seen = deque(("", root) for root in roots), set[int]()
     while waiting and len(found) < _MOST_LOOKS:
         name, value = waiting.popleft()
-        if (known := _number(value)) is not _NONE:
-            found.append((name, known))
-        elif id(value) not in seen:
-            seen.add(id(value))
-            found.append((name, (id(value), len(value) if isinstance(value, _MANY) else 0)))
-            parts = _parts(value, names, only_own)
-            waiting += islice(((part or name, each) for part, each in parts), _PARTS)
+        with suppress(Exception):  # of tensors without an address, and properties
+            if (known := _number(value)) is not _NONE:
+                found.append((name, known))
+            elif id(value) not in seen:
+                seen.add(id(value))
+                found.append((name, (id(value), len(value) if isinstance(value, _MANY) else 0)))
+                parts = _parts(value, names, only_own)
+                waiting += islice(((part or name, each) for part, each in parts), _PARTS)
 
 
 def _number(value: Any) -> Any:
@@ -140,8 +140,9 @@ def _parts(value: Any, names: set[str], only_own: bool) -> Iterator[tuple[str, A
     if isinstance(value, dict):
         yield from ((key if isinstance(key, str) else "", each) for key, each in value.items())
     elif isinstance(value, _MANY):
-        yield from (("", each) for each in value)
-    elif isinstance(value, FunctionType) and not value.__module__.startswith(__package__):
+        step = -(-len(value) // _PARTS) or 1
+        yield from (("", each) for each in islice(value, 0, None, step))
+    elif isinstance(value, FunctionType) and not str(value.__module__).startswith(__package__):
         yield from _read(value, names)
         yield from value.__dict__.items()
         yield from (("", each) for each in (value.__defaults__, value.__kwdefaults__) if each)
