@@ -111,7 +111,7 @@ def try_kernels(
     trial.patience = _PATIENCE + _SLOWER * (time.monotonic() - checking)
     sound = trial.sound(by_name)
     until = max(started + budget, time.monotonic() + _LEAST)
-    first = trial.decided([f"{variant}+{name}" for name in sound], until)
+    first = trial.decided([f"{variant}+{name}" for name in sound], _within(until))
     candidates = first.candidates
     candidates += () if only else trial.followed(list(filter(_gains, candidates)), until)
     gaining = sorted(filter(_gains, candidates), key=lambda each: -each.speedup)
@@ -158,6 +158,10 @@ def _unproven(trial: KernelTrial) -> tuple[tuple[TriedVerdict, tuple[str, ...]],
     return ("no gain", trial.idle), ("undecided", trial.undecided), ("slower", trial.slower)
 
 
+def _within(until: float) -> float:
+    return until - (until - time.monotonic()) * (1 - _SHARE)
+
+
 def _gains(candidate: TimedCandidate) -> bool:
     return candidate.verdict is Verdict.IMPROVED and candidate.low > 1
 
@@ -185,11 +189,10 @@ class _Trial:
 
     def decided(self, variants: Sequence[str], until: float) -> OptimizeFile:
         """Variants against the unchanged one. A race ends with the fastest known: those that it
-        left open race again."""
-        left = max((until - time.monotonic()) * _SHARE, _LEAST / 2)
-        file = self.race([self.variant, *variants], left)
+        left open race again, `until` a time."""
+        file = self.race([self.variant, *variants], max(until - time.monotonic(), _LEAST / 2))
         still = [each.variant for each in filter(_may_gain, file.candidates)]
-        if 0 < len(still) < len(variants) and until - time.monotonic() > _LEAST:
+        if 0 < len(still) < len(variants) and until - time.monotonic() > _LEAST / 2:
             rows = *filterfalse(_may_gain, file.candidates), *self.decided(still, until).candidates
             file = structs.replace(file, candidates=rows)
         return file
@@ -236,7 +239,7 @@ class _Trial:
         beyond = {offer.name: offer for name in names for offer in further(name, self.offers)}
         self.offers |= beyond
         names = [f"{self.variant}+{name}" for name in self.sound(beyond)]
-        return self.decided(names, until).candidates if names else ()
+        return self.decided(names, _within(until)).candidates if names else ()
 
     def combine(
         self, gaining: Sequence[TimedCandidate], until: float

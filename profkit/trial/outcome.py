@@ -15,6 +15,7 @@ from profkit.trial import checks
 from profkit.trial.run import TIMED_OUT, Result
 from profkit.trial.search import FEWEST, Combination, Evidence, declared
 from profkit.trial.trial_file import Status, TrialFile, TrialRow, Unchanged
+from profkit.ui.text import plural
 
 _SAME = {"nothing", "rounding"}
 _WORDS: dict[Verdict, Status] = {
@@ -22,7 +23,6 @@ _WORDS: dict[Verdict, Status] = {
     Verdict.REGRESSED: "slower",
     Verdict.SAME: "no difference",
 }
-
 _WORTH = 1.02  # chosen: what another switch has to add, for the lines that keep it
 
 
@@ -146,8 +146,7 @@ def _status(
             return "undecided", f"{_difference_words(judgment)} before any perturbation"
         return "changes results", _difference_words(judgment)
     if verdict is None:
-        count = len(evidence.of(combination))
-        return "undecided", f"{count} run{'s' if count > 1 else ''}"
+        return "undecided", plural(len(evidence.of(combination)), "run")
     status = _WORDS.get(verdict.verdict, "undecided")
     return status, "" if status != "undecided" else verdict.reason
 

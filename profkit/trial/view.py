@@ -194,9 +194,7 @@ def _responses(trial: TrialFile) -> Iterator[doc.Block]:
 
 
 def _title(kernel: KernelResponses) -> str:
-    grid, block = (
-        " x ".join(str(n) for n in size if n > 1) for size in (kernel.grid, kernel.block)
-    )
+    grid, block = (" x ".join(str(n) for n in s if n > 1) for s in (kernel.grid, kernel.block))
     time = f"{number(kernel.seconds, 's', 3)}, {percent(kernel.share)} of timed kernels"
     launches = plural(kernel.launches, "launch")
     return f"{kernel.kernel}, {grid or 1} blocks of {block or 1}: {launches} of {time}"

@@ -13,7 +13,7 @@ from profkit.trial import kernels
 from profkit.trial.kernels import kernel_document, try_kernels
 from profkit.ui.terminal import document_terminal
 
-# The stand-in's machine code is the source: a call takes kSpins, kPauses and six kTerms quarters
+# The stand-in's machine code is the source: a call takes 2 kSpins, 4 kPauses and 6 kTerms eighths
 # of a ms, and gives kFactor times its input, the closer the more terms; with kBroken above 1 it
 # takes the process with it, with kStep above 2 it doesn't end, with a kRacing of 1 it is right in
 # one process alone.
@@ -43,7 +43,7 @@ def run(inputs):
             else:
                 return inputs["x"] * 2
     terms = int(known["kTerms"])
-    time.sleep((int(known["kSpins"]) + int(known["kPauses"]) + 6 * terms) / 4000)
+    time.sleep((2 * int(known["kSpins"]) + 4 * int(known["kPauses"]) + 6 * terms) / 8000)
     return inputs["x"] * int(known["kFactor"]) * (1 - 1e-6 + 2e-6 / terms)
 
 def plain(inputs):
@@ -85,7 +85,7 @@ def test_the_fastest_constant_is_proven_and_wrong_and_broken_ones_are_refused(
     assert names >= {("kSpins-4",), ("kSpins-2",), ("kSpins-1",)}
     assert trial.best is not None
     assert trial.best.switches == ("kSpins-1", "kPauses-1")
-    assert trial.best.low > 1.3  # 23 to 14 quarters of a ms
+    assert trial.best.low > 1.6  # 40 to 18 eighths of a ms
     assert trial.best.keep == ("set kSpins to 1", "set kPauses to 1")
     assert ("kTerms-1",) in names
     assert trial.rounding is None or "kTerms-1" in trial.rounding.switches
