@@ -19,7 +19,6 @@ from profkit.application.ranks import ranks_of
 from profkit.application.replay import Replay
 from profkit.application.steps import Steps, steady_steps
 from profkit.application.what_if import (
-    PINNED_BANDWIDTH,
     Change,
     WhatIf,
     bandwidths,
@@ -31,6 +30,7 @@ from profkit.rules.known_trial import NO_TRIAL, KnownTrial
 from profkit.rules.rule_file import Rule, shipped_rules
 from profkit.score.stories import NAMED_STORY
 from profkit.timeline import intervals, region
+from profkit.timeline.cuda_calls import TO_DEVICE
 from profkit.timeline.events import Events
 from profkit.timeline.lost_work import lost_work
 from profkit.timeline.summary import TimelineSummary, summarize_timeline
@@ -154,16 +154,19 @@ def quantities_of(events: Events, what_if: WhatIf | None) -> Mapping[str, float]
     """The quantities of a replayed step; none without one."""
     if what_if is None:
         return {}
-    ranks, works, step = what_if.ranks, what_if.replay.works, what_if.ranks.first.median
+    ranks, works = what_if.ranks, what_if.replay.works
     kernels = {what_if.names[work.group[0]] for work in works if work.role == "kernel"}
     return {
-        "step_time": step,
+        "step_time": ranks.first.median,
         "gpu_busy_share": fmean(_busy_share(events, each) for each in ranks.steps),
         **(known := frameworks([*kernels, *events.range_names])),
         **(evidence := _evidence(what_if.replay, what_if.sm_count, what_if.present * 1e9)),
-        **{f"{name.removesuffix('_time')}_share": evidence[name] / step for name in _OF_HOST},
+        **{
+            f"{name.removesuffix('_time')}_share": evidence[name] / what_if.recorded
+            for name in _OF_HOST
+        },
         "cache_frees": evidence["frees"] * known["torch"],
-        **kernel_quantities(what_if.replay, step * 1e9),
+        **kernel_quantities(what_if.replay, what_if.present * 1e9),
         **_savings(what_if),
     }
 
@@ -214,7 +217,6 @@ def _evidence(replay: Replay, sm_count: int, step: float) -> dict[str, float]:
     collectives = [work for work in works if work.role == "communication"]
     allocating = [call for call in calls if call.role == "allocation"]
     speeds = bandwidths(works)
-    used = [speeds.get(work.direction, PINNED_BANDWIDTH) for work in pageable]
 
     def each(count: float) -> float:
         return count / replay.steps / replay.ranks
@@ -229,7 +231,7 @@ def _evidence(replay: Replay, sm_count: int, step: float) -> dict[str, float]:
         "pageable_bytes": each(size),
         "pageable_copy_share": each(copying) / replay.recorded,
         "pageable_bandwidth": size / copying * 1e9 if copying else math.nan,
-        "pinned_bandwidth": max(used, default=math.nan),
+        "pinned_bandwidth": speeds.get(TO_DEVICE, math.nan),
         "collectives": each(len(collectives)),
         "communication_time": each(sum(work.duration for work in collectives)) / 1e9,
         "allocations": each(len(allocating)),

@@ -14,7 +14,7 @@ from profkit.application.kernel_kinds import COMMUNICATION, GRAPH, group_stateme
 from profkit.application.parts import COPIES, FILLS, KERNELS, Part, StepParts
 from profkit.application.ranking import KernelUse, Ranking
 from profkit.application.replay import Replay, Work
-from profkit.application.sequences import SHORT_PRODUCT
+from profkit.application.sequences import PASSES, SHORT_PRODUCT, chains
 from profkit.application.what_if import WhatIf, changed
 from profkit.core.grouping import grouped
 from profkit.core.typed_file import Amount, Count, Model
@@ -111,11 +111,16 @@ def kernel_groups(
     )
     named = callers(events, launched)
     sm_count = min((gpu.sm_count for gpu in events.gpus), default=0)
+    chained = _chained(what_if.replay) if what_if else defaultdict[str, float](lambda: 1.0)
     rows = []
     for name, own in uses.items():
         share = sum(use.share for use in own)
         rule, relieved = _limit(name, reliefs)
-        statement, is_limit = ("", False) if rule else _statement(events, own, sm_count)
+        statement, is_limit = (
+            ("", False) if rule else _statement(events, own, sm_count, chained[name])
+        )
+        if not (rule or is_limit) and chained[name] > _COVERED:  # time is with the first of a chain
+            rule = next((each for each, _ in reliefs if plan(each.relieves).compiled), None)
         is_hidden = not (rule or is_limit) and name.split(",")[0] in MULTIPLYING
         if is_hidden:
             rule, relieved = _limit(name, hidden)
@@ -166,8 +171,23 @@ def _limit(
     return rule, relieved
 
 
-def _statement(events: Events, uses: Sequence[KernelUse], sm_count: int) -> tuple[str, bool]:
-    """What names and launches say without a finding, and whether that is the limit."""
+def _chained(replay: Replay) -> Mapping[str, float]:
+    """Of each group's time the share in chains of passes over memory."""
+    times, found = defaultdict[str, float](float), defaultdict[str, float](float)
+    indices = {index for row in chains(replay) for index in row}
+    for index, work in enumerate(replay.works):
+        if work.role == "kernel":
+            name = replay.traits[work.group[0]].group
+            times[name] += work.duration
+            found[name] += work.duration * (index in indices)
+    return defaultdict(float, {name: found[name] / time for name, time in times.items() if time})
+
+
+def _statement(
+    events: Events, uses: Sequence[KernelUse], sm_count: int, chained: float
+) -> tuple[str, bool]:
+    """What names and launches say without a finding, and whether that is the limit; a share of them
+    is `chained`."""
     time = sum(use.time for use in uses)
     blocks = [math.prod(events.configurations[use.configuration].grid) for use in uses]
     few = sum(use.time for use, own in zip(uses, blocks, strict=True) if 2 * own <= sm_count)
@@ -175,6 +195,8 @@ def _statement(events: Events, uses: Sequence[KernelUse], sm_count: int) -> tupl
         return f"grids of fewer blocks than half of the {sm_count} SMs", True
     if sum(use.time for use in uses if use.median < SHORT_PRODUCT) > _FEW_BLOCKS * time:
         return "kernels of a few µs: latency is the limit", True
+    if chained > _COVERED and uses[0].group in PASSES:
+        return "passes over memory, most of them in chains", False
     return group_statement(uses[0].group)
 
 

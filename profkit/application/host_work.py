@@ -101,12 +101,15 @@ def is_pageable(work: Work) -> bool:
     return work.role == "copy" and work.pageable and work.size > SMALL_COPY
 
 
+def is_data(work: Work, call: Call) -> bool:
+    """Whether the host waits for a copy of pageable memory, not for what the GPU does before it."""
+    is_long = 2 * work.duration > call.end - call.start
+    return is_pageable(work) and (work.direction == TO_DEVICE or is_long)
+
+
 def is_synchronization(call: Call, works: Sequence[Work]) -> bool:
-    """Whether a call has the host wait: one that says so, or a small copy that blocks."""
+    """Whether a call has the host wait: one that says so, or a copy that blocks, but for data."""
     if call.role == "wait":
         return True
-    return (
-        call.role == "copy"
-        and bool(call.wait)
-        and not any(is_pageable(works[index]) for index in call.works)
-    )
+    has_data = any(is_data(works[index], call) for index in call.works)
+    return call.role == "copy" and bool(call.wait) and not has_data

@@ -62,10 +62,16 @@ _SHARES: Mapping[str, Callable[[KernelTraits], bool]] = {
 
 def convert(replay: Replay, arithmetic: str) -> None:
     """Matrix products, convolutions and attention in another data type, and of 16 bits also what
-    passes over their data."""
+    passes over their data. Where a convolution is in TF32, the library has chosen FP32 for others.
+    """
+    convolutions = (each for each in replay.traits if each.kind == CONVOLUTION)
+    is_chosen = arithmetic == "TF32" in {each.arithmetic for each in convolutions}
     for work in replay.works:
         if work.role == "kernel":
-            share = converted(replay.traits[work.group[0]], arithmetic, replay.rates)
+            traits = replay.traits[work.group[0]]
+            if is_chosen and traits.kind == CONVOLUTION:
+                continue
+            share = converted(traits, arithmetic, replay.rates)
             work.duration = max(min(work.duration, LEAST_KERNEL), work.duration * share)
 
 

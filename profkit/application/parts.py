@@ -474,7 +474,8 @@ def _host_work(program: _Program, rows: Integers) -> Cover:
         sends=np.bincount(of_call[copied], sizes, minlength=len(rows)).astype(np.int64),
         submits=some_of(np.setdiff1d(np.arange(len(work)), copied[to_device])),
         waits=waits,
-        waited=waits | (some_of(copied[blocks]) & ~some_of(copied[pageable & is_large])),
+        waited=waits
+        | (some_of(copied[blocks]) & ~some_of(copied[pageable & to_device & is_large])),
     ).of_work
     return since[before], start[before]
 

@@ -63,6 +63,7 @@ _APART = (
 )
 
 _WOKEN = 500 * US  # ns, chosen: JAX goes on 30 to 320 µs after the GPU's last work (H100)
+_AWAITED = 0.5  # of a wait without a call, chosen: the GPU works for most of it
 _RETURN = 2 * US  # ns, chosen: a synchronization that finds its work done
 _LOOKED_BACK = 1000  # calls, chosen: to the thread's previous call
 LONG_GAP = 100 * US
@@ -692,9 +693,18 @@ class _Recorded(Graph):
                 continue
             last = ended.last(call.start)
             end = self.works[last].end if last >= 0 else -math.inf
-            if call.lane in lanes and is_silent(before.end, end, call.start):
+            is_waiting = call.lane in lanes and is_silent(before.end, end, call.start)
+            if is_waiting and self._busy(ended, last, before.end) > _AWAITED * (end - before.end):
                 before.wait, before.end, call.gap = Wait(last, 0.0), end, call.start - end
                 before.role = "wait"
+
+    def _busy(self, ended: _Ordered, last: int, since: float) -> float:
+        """Time of the work that ended since a time, up to the last."""
+        total = 0.0
+        while last >= 0 and self.works[last].end > since:
+            total += self.works[last].end - max(self.works[last].start, since)
+            last = ended.before(last)
+        return total
 
     def _is_awaited(self, index: int, call: Call) -> bool:
         """Whether a call waited for its copy: one on the GPU alone returns at once, and one to the

@@ -67,7 +67,7 @@ def updates(replay: Replay) -> list[Row]:
         named = [place for place, each in enumerate(traits) if each.update]
         names = {replay.works[index].group[0] for index in row}
         if len(named) >= 2 and (len(row) >= _FEWEST_UPDATES or traits[named[0]].kind == OPTIMIZER):
-            found.append(row[named[0] :])
+            found.append(row[named[0] : named[-1] + 1])
         elif len(row) >= _FEWEST_ALIKE and len(names) <= _FEW_NAMES:
             found.append(row)
     return found

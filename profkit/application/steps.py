@@ -384,12 +384,15 @@ def _by_pattern(program: _Program, sequence: _Sequence, pattern: Repetition | No
     starts = _starts(program.work, sequence.start[marks], calls)
     low = _after_slow(np.diff(starts), pattern.alike, low, high)
     is_step = pattern.rank(sequence.rank) == _UPDATES
-    basis = StepBasis(BasisKind.pattern, launches=_launches(sequence, pattern), is_step=is_step)
+    basis = StepBasis(BasisKind.pattern, is_step=is_step)
     first = int(marks[low])
     before = int((sequence.start[:first] >= 0).sum())
     origin = int(sequence.start[sequence.start >= 0].min())
     steps = _bounded(program, starts, calls, pattern.alike, (low, high), basis)
-    return steps and replace(steps, before=before, left_out=int(starts[low]) - origin)
+    if steps is None:
+        return None
+    basis = replace(steps.basis, launches=_launches(program.work, steps))
+    return replace(steps, basis=basis, before=before, left_out=int(starts[low]) - origin)
 
 
 def _starts(work: Work, first: Times, calls: Times) -> Times:
@@ -406,9 +409,10 @@ def _starts(work: Work, first: Times, calls: Times) -> Times:
     return first if following[-1] >= len(order) else work.start[order[following]]
 
 
-def _launches(sequence: _Sequence, pattern: Repetition) -> int:
-    """GPU work of a typical repetition."""
-    return int(pattern.typical[sequence.is_work].sum())
+def _launches(work: Work, steps: Steps) -> int:
+    """GPU work of a typical step, the median."""
+    counts = np.diff(np.searchsorted(work.start, steps.bounds))
+    return int(np.median(counts[steps.typical]))
 
 
 def _bounded(

@@ -36,8 +36,8 @@ _SHOWN_FROM = 0.01  # share of the step of a cause in the conclusion, chosen
 _PICKS = 8  # launches to profile that are listed, chosen: the others are in JSON
 _MANY_COPIES = 10  # of a step, named whatever their time is; chosen
 _WITHOUT_NSYS = (  # 31 programs on H100 and H200, timed without a profiler: median 0.71
-    "shorter: nsys slows the host down; a {} took 0.4 to 1.1 of this, typically 0.7, in recorded "
-    "programs"
+    "mostly shorter: nsys slows the host down; a {} took 0.4 to 1.1 of this, typically 0.7, in "
+    "recorded programs"
 )
 _SLOW, _MUCH_SLOWER = 1.5, 1.1  # of the median: a step, and the mean; chosen
 _NOTE = (

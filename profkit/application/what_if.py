@@ -20,6 +20,7 @@ from operator import attrgetter
 from profkit.application import kernel_changes
 from profkit.application.host_work import (
     host_work,
+    is_data,
     is_pageable,
     is_synchronization,
 )
@@ -298,9 +299,12 @@ def _prefetch(replay: Replay) -> None:
 
 
 def _pin(replay: Replay) -> None:
-    """Pageable copies on streams of their own, which do not hold others up."""
+    """Pageable copies on streams of their own, which do not hold others up; small results are
+    awaited as before."""
     speeds = bandwidths(replay.works)
-    moved: set[int] = set()
+    moved, calls = set[int](), replay.calls
+    issued = ((index, work) for index, work in enumerate(replay.works) if work.call >= 0)
+    data = {index for index, work in issued if is_data(work, calls[work.call])}
     own: dict[tuple[int, str], int] = {}
     for index, work in enumerate(replay.works):
         if not is_pageable(work):
@@ -311,10 +315,10 @@ def _pin(replay: Replay) -> None:
         key = work.rank, work.direction
         if key not in own:
             own[key] = _add_stream(replay, work.rank)
-        if work.direction == "device to host":
-            work.awaits = [*work.awaits, *_previous(replay, index, work.stream)]
-        else:
+        if work.direction == TO_DEVICE:
             work.awaits = []
+        else:
+            work.awaits = [*work.awaits, *_previous(replay, index, work.stream)]
         work.stream, work.stream_lag = own[key], 0.0
     for work in replay.works:
         work.awaits = [wait for wait in work.awaits if wait.work not in moved]
@@ -323,7 +327,7 @@ def _pin(replay: Replay) -> None:
         waits_for_copy = call.role == "wait" and copied.get(call.lane, False)
         works = [replay.works[index] for index in call.works]
         copied[call.lane] = any(work.pageable and work.direction == TO_DEVICE for work in works)
-        is_moved = not moved.isdisjoint(call.works) or (call.wait and call.wait.work in moved)
+        is_moved = not data.isdisjoint(call.works) or (call.wait and call.wait.work in data)
         if is_moved or waits_for_copy:
             call.own, call.wait = min(call.own, _QUICK_CALL), None
 

@@ -71,7 +71,7 @@ NOTES = f"{_ALONE} ({_HELD}); {_LEFT_OUT}"
 """What ranges are, and which findings are left out."""
 _RANGE = "kernel [low, high]"
 STEP = "a step in steady state"
-EACH_ALONE = "each speedup is of the step as recorded, without the other fixes"
+EACH_ALONE = "each speedup is of the step without the profiler, and without the other fixes"
 _SPAN = "the time from the first to the last GPU work"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
 _LEAST_PLACE = 0.05  # chosen: three lines are shown at most, each with a share worth a look
@@ -205,7 +205,7 @@ def _bound(item: Finding, estimate: Estimate) -> Iterator[str]:
         yield "by replay and what recorded changes gained"
         if not math.isnan(item.bound):
             left = number(estimate.whole_seconds / item.bound, "s")
-            yield f"at most {factor(item.bound)}: the other kernels still take {left}"
+            yield f"at most {factor(item.bound)}: kernels that stay, and run alone, take {left}"
     elif item.group is None:
         parts = " and ".join(f"all {region.PARTS[name]}" for name in item.rule.relieves)
         most = f"{factor(estimate.high)} if {parts} disappear ({time} left)"

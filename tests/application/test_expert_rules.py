@@ -339,6 +339,40 @@ def test_a_change_of_few_kernels_of_a_group_is_not_the_limit_of_the_group() -> N
     assert (groups["elementwise"].finding, groups["elementwise"].limited) == ("", True)
 
 
+@pytest.mark.parametrize(
+    ("chained", "limited"), [(2, True), (60, False)], ids=["mostly alone", "mostly in chains"]
+)
+def test_passes_in_chains_are_not_called_single(chained: int, limited: bool) -> None:
+    """Chains too short to be a finding's, beside a long product."""
+    step = of((SGEMM, 40_000), *[("diffuse(float const *)", 20), (GELU, 20)] * 20,
+              *[(SGEMM, 20), (GELU, 20), (ADD, 20)] * chained)  # fmt: skip
+    groups = {group.name: group for group in grouped(step).groups}
+    known = groups["elementwise"]
+    assert known.limited == limited
+    assert ("bandwidth is the limit" in known.text) == limited
+
+
+CONV = "sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_nhwc_tilesize128x64x8"
+DEPTHWISE = "void wgrad2d_grouped_direct_kernel<false, true, float, float>(T4 *)"
+
+
+def test_tf32_changes_no_convolution_where_the_library_may_use_it() -> None:
+    def saved(*kernels: tuple[str, int]) -> float:
+        events = recorded(of(*kernels))
+        return quantities(events, steady_steps(events))["saved_by_tf32"]
+
+    assert saved((CONV, 900), (NORM, 100)) > 0.5
+    assert saved((CONV, 900), (NORM, 100), (TOGETHER, 10)) == 0
+    assert saved((DEPTHWISE, 900), (NORM, 100)) == 0
+
+
+def test_what_stands_after_an_optimizer_is_not_its_update() -> None:
+    own = [(LERP, 30), (ADDCDIV, 30)] * 20
+    for others in ([], [(GELU, 30), (ADD, 40)] * 20):
+        events = recorded(of((SGEMM, 900), *own, *others))
+        assert quantities(events, steady_steps(events))["update_kernels"] == len(own)
+
+
 def test_products_behind_a_busy_host_are_told_their_precision() -> None:
     def step(host: Host, _: int) -> None:
         for _ in range(6):

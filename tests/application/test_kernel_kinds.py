@@ -175,7 +175,7 @@ def test_a_collective_is_named(name: str, operation: str) -> None:
         ("sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw", "convolution, TF32"),
         ("sm90_xmma_dgrad_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc", "convolution, BF16"),
         ("cudnn_infer_ampere_scudnn_winograd_128x128_ldg1_ldg4_relu_t", "convolution, FP32"),
-        ("void at::native::conv_depthwise2d_forward_kernel<3, float, int>(T)", "convolution, FP32"),
+        ("void at::native::conv_depthwise2d_forward_kernel<3, float, int>(T)", "convolution"),
         ("cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7", "attention, 16-bit"),
         ("fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention)", "attention, FP32"),
         ("void wgrad_alg0_engine<float, 128, 5, 5, 3, 3, 3, false, 512>(T)", "convolution, FP32"),

@@ -570,6 +570,32 @@ def test_a_wait_for_pageable_memory_is_one_cause() -> None:
     assert "synchronization" not in causes
 
 
+def test_a_small_result_behind_long_kernels_is_no_slow_copy() -> None:
+    def step(host: Host, _: int) -> None:
+        for _ in range(5):
+            host.launch("kernel(float*)", 2 * MS)
+        host.copy(16 * US, 458_800, source="device", target="pageable")
+        host.compute(2 * MS)
+
+    events = recorded(step)
+    subject = WhatIf(events, steady_steps(events), host=1.0)
+    assert subject.best(Change(pinned=True)) < 1.01
+    assert "pageable_copies" not in dict(named(events))
+
+
+def test_a_thread_that_asks_while_the_gpu_is_idle_does_not_wait() -> None:
+    """As JAX without jit: a callback at once, after which Python works."""
+
+    def step(host: Host, _: int) -> None:
+        for _ in range(20):
+            host.launch("kernel(float*)", 2 * US, after=host.now + 700 * US)
+            host.call("cuLaunchHostFunc", 5 * US)
+            host.compute(900 * US)
+
+    events = recorded(step)
+    assert quantities(events, steady_steps(events))["host_waits"] == 0
+
+
 def test_a_pause_that_no_launch_takes_is_work_of_the_host() -> None:
     def pausing(host: Host, _: int) -> None:
         for _ in range(3):
