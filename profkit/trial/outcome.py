@@ -129,13 +129,13 @@ def _status(
     evidence: Evidence, combination: Combination, verdict: Comparison | None
 ) -> tuple[Status, str]:
     failure, own = evidence.failure(combination), evidence.failure(())
-    if failure and own:
-        return "undecided", f"unchanged runs fail too: {own}"
+    faulty = checks.faulty(evidence.unchanged)
+    if failure and (own or faulty):
+        return "undecided", f"unchanged runs fail too: {own}" if own else faulty
     if failure:  # a run that was ended may have been compiling
         is_late = evidence.of(combination)[-1].status == TIMED_OUT
         return "undecided" if is_late else "failed", failure
     judgment = evidence.judgment(combination)
-    faulty = checks.faulty(evidence.unchanged)
     if faulty:
         is_faster = verdict is not None and verdict.verdict is Verdict.IMPROVED
         return "unverified" if is_faster else "undecided", faulty

@@ -32,11 +32,22 @@ def test_what_can_not_be_looked_at_is_left_out() -> None:
     assert difference(before, state(read)) == Watch().difference(before, read) == "rate"
 
 
-@given(size=st.integers(1, 1000), data=st.data())
-def test_of_long_lists_parts_from_all_of_them_are_looked_at(size: int, data: st.DataObject) -> None:
-    read, count = [0.0] * size, math.ceil(size / 100)
+@given(size=st.integers(1, 1000), data=st.data(), nested=st.booleans())
+def test_of_long_lists_all_numbers_are_looked_at_and_some_of_their_parts(
+    size: int, data: st.DataObject, nested: bool
+) -> None:
+    read: list[object] = [[0.0] if nested else 0.0] * size
+    count = math.ceil(size / 100) if nested else 1
     before, start = state(read), data.draw(st.integers(0, size - count))
-    read[start : start + count] = [1.0] * count
+    read[start : start + count] = [[1.0] if nested else 1.0] * count
+    assert difference(before, state(read)) == "a value"
+
+
+@given(size=st.integers(1, 1000), data=st.data())
+def test_of_long_mappings_all_numbers_are_looked_at(size: int, data: st.DataObject) -> None:
+    read = dict.fromkeys(range(size), 0.0)
+    before = state(read)
+    read[data.draw(st.integers(0, size - 1))] = 1.0
     assert difference(before, state(read)) == "a value"
 
 

@@ -54,9 +54,20 @@ def _walk(found: State, roots: Any, names: set[str], only_own: bool) -> None:
                 found.append((name, known))
             elif id(value) not in seen:
                 seen.add(id(value))
-                found.append((name, (id(value), len(value) if isinstance(value, _MANY) else 0)))
+                found.append((name, (id(value), _contents(value))))
                 parts = _parts(value, names, only_own)
                 waiting += islice(((part or name, each) for part, each in parts), _PARTS)
+
+
+def _contents(value: Any) -> int:
+    """What changes with a container whose parts are not looked at one by one: of one of numbers and
+    words its hash, of others their size."""
+    if not isinstance(value, _MANY):
+        return 0
+    with suppress(TypeError):
+        if len(value) > _PARTS:
+            return hash(tuple(value.items() if isinstance(value, dict) else value))
+    return len(value)
 
 
 def _number(value: Any) -> Any:
@@ -87,7 +98,7 @@ def difference(before: State, after: State) -> str:
     pairs = zip(before, after)
     changed = (old[0] or new[0] for old, new in pairs if old != new)
     is_same = len(before) == len(after)
-    return next(changed, "") or ("" if is_same and before == after else "a value")
+    return next(filter(None, changed), "") or ("" if is_same and before == after else "a value")
 
 
 class Watch:

@@ -80,7 +80,7 @@ class TorchProgram:
         self._patience = float(_PATIENCE)
         self._optimizers: list[Any] = []
         self._looks = 0
-        self._fetched: tuple[int, Any] = 0, []  # an iterator of batches, and what it reads
+        self._fetched: tuple[Any, Any] = None, []  # an iterator of batches, and what it reads
         self._steps = self._watched = 0
         self._is_elsewhere = False
         record.new_event = self._event
@@ -395,9 +395,10 @@ class TorchProgram:
         """Note whether what batches are read from has changed since the last look at it."""
         contents = self.record.state(batches._dataset, batches._collate_fn, is_own=True)
         iterator, before = self._fetched
-        if iterator == id(batches) and self.record.difference(before, contents):
+        is_same = iterator is not None and iterator() is batches
+        if is_same and self.record.difference(before, contents):
             self.record.features.add("changing-dataset")
-        self._fetched = id(batches), contents
+        self._fetched = weakref.ref(batches), contents
         self._looks += 1
 
     def _watch_loaders(self) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import random
 import sys
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
 _STATES = ("state", "params", "train_state", "carry", "variables")
@@ -46,17 +48,37 @@ def _random_states() -> str:
     return str((random.getstate(), numpy.random.get_state()))
 
 
+@contextmanager
+def _noting(found: set[str]) -> Iterator[None]:
+    """Note what is printed and logged, but by JAX, and its warnings."""
+    record = logging.getLogRecordFactory()
+
+    def noted(name: str, *args: Any, **kwargs: Any) -> Any:
+        if not name.startswith("jax"):
+            found.add("what is logged")
+        return record(name, *args, **kwargs)
+
+    logging.setLogRecordFactory(noted)
+    try:
+        out, error = (_Noting(stream, found) for stream in (sys.stdout, sys.stderr))
+        with redirect_stdout(out), redirect_stderr(error):
+            yield
+    finally:
+        logging.setLogRecordFactory(record)
+
+
 class _Noting:
     """A stream that notes whether something is written to it."""
 
-    def __init__(self, stream: Any) -> None:
-        self.stream, self.is_written = stream, False
+    def __init__(self, stream: Any, found: set[str]) -> None:
+        self.stream, self.found = stream, found
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> Any:
-        self.is_written = True
+        if "Warning" not in text:
+            self.found.add("what is printed")
         return self.stream.write(text)
 
 
@@ -95,12 +117,12 @@ class _Attempt:
 
         @functools.wraps(function)
         def traced(*args: Any, **kwargs: Any) -> Any:
-            before, printed = record.state(args, kwargs, function), _Noting(sys.stdout)
+            before, told = record.state(args, kwargs, function), set[str]()
             drawn = _random_states()
-            with redirect_stdout(printed):
+            with _noting(told):
                 output = function(*args, **kwargs)
             changed = record.difference(before, record.state(args, kwargs, function))
-            changed = changed or "what is printed" * printed.is_written
+            changed = changed or " and ".join(sorted(told))
             self.changed = changed or "random numbers" * (drawn != _random_states())
             return output
 

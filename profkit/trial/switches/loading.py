@@ -14,8 +14,7 @@ _PREFETCHED = 4  # batches of each worker, twice torch's default
 
 
 def loader_workers(program: Any) -> None:
-    """Datasets are read by worker processes, as many as there are cores, 8 at most, which stay
-    until the dataset is another than it was."""
+    """Datasets are read by worker processes, as many as there are cores, 8 at most, which stay."""
 
     def change(options: Any) -> bool:
         workers = max(1, min(_MOST_WORKERS, len(os.sched_getaffinity(0)) - 1))
@@ -33,13 +32,13 @@ def loader_workers(program: Any) -> None:
             early.add(loader)
 
     _loaders(program, "loader-workers", change, note)
-    _renew_workers(program, early)
+    _watch_workers(program, early)
 
 
-def _renew_workers(program: Any, early: Any) -> None:
-    """Workers have a copy of the dataset, which a program may change between epochs, not within
-    one. The start of those of `early` loaders, made before the first unit, happens once and is no
-    part of one."""
+def _watch_workers(program: Any, early: Any) -> None:
+    """Workers have a copy of the dataset, which a program may not change as long as they stay. The
+    start of those of `early` loaders, made before the first unit, happens once and is no part of
+    one."""
     from torch.utils.data import dataloader
 
     devices, record = program.torch.cuda, program.record
@@ -60,8 +59,9 @@ def _renew_workers(program: Any, early: Any) -> None:
     def iterated(loader: Any) -> Any:
         contents = record.state(loader.dataset, loader.collate_fn)
         is_once = loader in early and loader not in known
-        if record.difference(known.setdefault(loader, contents), contents):
-            loader._iterator, known[loader] = None, contents
+        name = record.difference(known.setdefault(loader, contents), contents)
+        if name and loader.persistent_workers:
+            raise RuntimeError(f"the program changes its dataset between epochs: {name}")
         if is_once and devices.is_initialized():
             devices.synchronize()
         start = time.perf_counter_ns()
