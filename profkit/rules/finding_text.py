@@ -57,7 +57,7 @@ NEEDED = (
 )
 BAR = "of the time; exposed: latency, imbalance, tail"
 DEMONSTRATED = "Demonstrated speedup"
-NO_TIMELINE_FINDING = "No limit was found that a fix would relieve by 2% or more."
+NO_TIMELINE_FINDING = "No limit of a step was found that a fix would relieve by 2% or more."
 FIRST = "Fix first, then record again: until then, estimates for these kernels are not valid"
 CAUSES = "Causes, the most promising first"
 TRYING = "Worth trying after them"

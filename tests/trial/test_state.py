@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -57,6 +58,14 @@ def test_looks_end_where_they_have_taken_their_time() -> None:
     watch.spent, read["rate"] = 60.0, 0.2
     assert watch.difference(before, read) == ""
     assert watch.difference(before, read, is_due=True) == "rate"
+
+
+def test_a_cursor_of_a_database_is_no_iterator_that_is_used_up() -> None:
+    read = {"cursor": sqlite3.connect(":memory:").cursor(), "rates": iter([0.1, 0.2])}
+    before = state(read["cursor"])
+    assert read["cursor"].execute("select 1").fetchone() == (1,)  # type: ignore[attr-defined]
+    assert difference(before, state(read["cursor"])) == ""
+    assert difference(state(read["rates"]), state(read["rates"])) != ""
 
 
 class Base:

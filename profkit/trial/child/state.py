@@ -66,7 +66,8 @@ def _contents(value: Any) -> int:
         return 0
     with suppress(TypeError):
         if len(value) > _PARTS:
-            return hash(tuple(value.items() if isinstance(value, dict) else value))
+            values = value.values() if isinstance(value, dict) else ()
+            return hash((tuple(value), tuple(values)))
     return len(value)
 
 
@@ -87,7 +88,7 @@ def _number(value: Any) -> Any:
         return value.getstate()
     if isinstance(value, IOBase):
         return id(value), value.tell() if not value.closed and value.seekable() else 0
-    if isinstance(value, Iterator):
+    if isinstance(value, Iterator) and not hasattr(kind, "execute"):  # no cursor of a database
         return object()
     is_constant = isinstance(value, Mapping) and not isinstance(value, dict) and not is_own(kind)
     return id(value) if is_constant else _NONE
