@@ -146,24 +146,6 @@ def test_programs_that_compile_have_the_same_graphs(tmp_path: Path) -> None:
     assert result.units == 20
 
 
-TWO_OPTIMIZERS = """
-import torch
-net, head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
-adam = torch.optim.Adam(net.parameters(), foreach=False, fused=False)
-averaged = torch.optim.RMSprop(head.parameters())
-for _ in range(20):
-    head(net(torch.ones(2, 4))).sum().backward()
-    for optimizer in (averaged, adam):
-        optimizer.step()
-"""
-
-
-def test_what_an_optimizer_lacks_is_noted_of_each(tmp_path: Path, forks: TorchForks) -> None:
-    result = run(tmp_path, TWO_OPTIMIZERS, forks=forks)
-    assert result.features >= {"unfused-optimizer", "single-tensor-optimizer"}
-    assert result.facts["optimizer"] == "Adam"
-
-
 EPOCHS = """
 import torch
 from torch.utils.data import DataLoader, Dataset, Subset

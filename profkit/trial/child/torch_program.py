@@ -189,13 +189,6 @@ class TorchProgram:
         self.record.features.add("optimizer")
         with suppress(Exception):  # as in `_stepping`
             self._follow(optimizer)
-        group = optimizer.param_groups[0]
-        self.record.facts.setdefault("optimizer", type(optimizer).__name__)
-        if not group.get("fused", True):
-            self.record.facts["optimizer"] = type(optimizer).__name__
-            self.record.features.add("unfused-optimizer")
-        if group.get("foreach") is False:
-            self.record.features.add("single-tensor-optimizer")
         self._waiting[id(optimizer)] = self._waiting.get(id(optimizer), 0) + 1
         if self._leader is None or self._waiting[id(optimizer)] > self._patience:
             if any(known() is optimizer for known in self._leaders):  # they take turns
@@ -205,6 +198,12 @@ class TorchProgram:
             self.record.restart("optimizer")
             self._steps = self._calls_in_a_row = 0  # of another model, perhaps
             self.torch.nn.Module.__call__ = self._looking
+            group = optimizer.param_groups[0]
+            self.record.facts["optimizer"] = type(optimizer).__name__
+            if not group.get("fused", True):
+                self.record.features.add("unfused-optimizer")
+            if group.get("foreach") is False:
+                self.record.features.add("single-tensor-optimizer")
         if id(optimizer) == self._leader:
             self._waiting.clear()
             self.record.mark("optimizer")
