@@ -196,7 +196,7 @@ def _statement(
     if sum(use.time for use in uses if use.median < SHORT_PRODUCT) > _FEW_BLOCKS * time:
         return "kernels of a few µs: latency is the limit", True
     if chained > _COVERED and uses[0].group in PASSES:
-        return "passes over memory, most of them in chains", False
+        return "passes over memory, which may be in chains", False
     return group_statement(uses[0].group)
 
 
