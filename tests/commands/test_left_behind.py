@@ -101,18 +101,20 @@ def test_a_report_is_read_without_a_file_of_its_unpacked_bytes(tmp_path: Path) -
     command = start(("-c", HOLDING, report), tmp_path, subprocess.PIPE)
     assert command.stdout is not None
     assert command.stdout.readline() == b"ready\n"
-    assert not held_by(command.pid, tmp_path / "tmp")
+    assert not unnamed_of(command.pid, tmp_path / "tmp")
     assert not files_of(size, tmp_path / "tmp")
     command.communicate(timeout=300)
     assert not list((tmp_path / "tmp").iterdir())
 
 
-def held_by(process: int, folder: Path) -> list[Path]:
-    """What a process has open of a folder's files, deleted ones too."""
+def unnamed_of(process: int, folder: Path) -> list[Path]:
+    """What a process has open of files that have no name in a folder, or none any more."""
     held = []
     for link in Path(f"/proc/{process}/fd").iterdir():
         with suppress(FileNotFoundError):
-            held += [link] if link.readlink().is_relative_to(folder) else []
+            file = link.readlink()
+            is_unnamed = file.name.endswith(" (deleted)")  # tempfile tries a folder by a named one
+            held += [link] if is_unnamed and file.is_relative_to(folder) else []
     return held
 
 
@@ -122,8 +124,8 @@ def test_no_signal_to_analyze_leaves_an_unpacked_report(
 ) -> None:
     report, size = packed_report
     command = start(("-m", "profkit", "analyze", report), tmp_path, subprocess.DEVNULL)
-    wait_until(lambda: held_by(command.pid, tmp_path / "tmp"))
-    unpacked = held_by(command.pid, tmp_path / "tmp")[-1]
+    wait_until(lambda: unnamed_of(command.pid, tmp_path / "tmp"))
+    unpacked = unnamed_of(command.pid, tmp_path / "tmp")[-1]
     assert unpacked.stat().st_mode & 0o777 == 0o600
     assert not list((tmp_path / "tmp").iterdir())  # without a name while it is read, too
     assert command.poll() is None
