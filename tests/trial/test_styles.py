@@ -339,6 +339,25 @@ for _ in range(40):
 """
 
 
+TWO_OPTIMIZERS = """
+import torch
+net, head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+averaged = torch.optim.SGD(head.parameters(), fused=True)
+adam = torch.optim.Adam(net.parameters(), foreach=False, fused=False)
+for _ in range(20):
+    head(net(torch.ones(2, 4))).sum().backward()
+    for optimizer in (averaged, adam):
+        optimizer.step()
+"""
+
+
+def test_what_is_slow_of_any_optimizer_is_named(tmp_path: Path, forks: TorchForks) -> None:
+    result = run(tmp_path, TWO_OPTIMIZERS, forks=forks)
+    assert result.units == 20
+    assert result.features >= {"unfused-optimizer", "single-tensor-optimizer"}
+    assert result.facts["optimizer"] == "Adam"  # that of the lines to keep
+
+
 def test_steps_are_those_of_the_optimizer_that_goes_on(tmp_path: Path, forks: TorchForks) -> None:
     result = run(tmp_path, PHASES, forks=forks)
     assert (result.unit, result.facts["optimizer"]) == ("optimizer", "Adam")

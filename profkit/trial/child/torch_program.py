@@ -24,6 +24,11 @@ _SETTLED_STEPS = 3  # optimizer steps after which no new outermost module is loo
 _PATIENCE = 10  # steps of another optimizer, chosen, after which the first has had its time
 _LOOKS = 6  # at what input is read from, chosen: in two epochs
 _OPTIMIZERS = 4  # whose parameters are summed up at the end, chosen: more would keep much memory
+_OPTIONS = {
+    "fused": ("unfused-optimizer", (False, None)),
+    "foreach": ("single-tensor-optimizer", (False,)),  # None is foreach on a GPU
+}
+"""The feature that an optimizer's option adds, and the values that do."""
 _SETTLED_CALLS = 20  # the same, of calls in a row
 
 
@@ -134,6 +139,7 @@ class TorchProgram:
                 in_cudnn = torch.backends.cudnn.allow_tf32 and "convolution" in self.record.features
                 if in_cudnn or torch.backends.cuda.matmul.allow_tf32:
                     self.record.features.add("tf32")
+        self._note_options()
         groups = [group for each in self._optimizers for group in each.param_groups]
         for number, group in enumerate(groups, 1):
             with suppress(Exception):  # a device that failed, or has no float64
@@ -142,6 +148,16 @@ class TorchProgram:
             self.record.features.add("inference")
         else:
             self.record.features.discard("inference")
+
+    def _note_options(self) -> None:
+        """Note what some optimizer lacks; lines to keep name one that does, the leader first."""
+        facts = self.record.facts
+        for option, (feature, slow) in _OPTIONS.items():
+            groups = ((type(each).__name__, each.param_groups[0]) for each in self._optimizers)
+            names = [name for name, group in groups if group.get(option, True) in slow]
+            if names:
+                self.record.features.add(feature)
+                facts["optimizer"] = min(names, key=lambda name: name != facts.get("optimizer"))
 
     def _norms(self, group: Any) -> Any:
         """The sum of norms of a group's parameters, but for those of several processes."""
@@ -198,12 +214,7 @@ class TorchProgram:
             self.record.restart("optimizer")
             self._steps = self._calls_in_a_row = 0  # of another model, perhaps
             self.torch.nn.Module.__call__ = self._looking
-            group = optimizer.param_groups[0]
             self.record.facts["optimizer"] = type(optimizer).__name__
-            if not group.get("fused", True):
-                self.record.features.add("unfused-optimizer")
-            if group.get("foreach") is False:
-                self.record.features.add("single-tensor-optimizer")
         if id(optimizer) == self._leader:
             self._waiting.clear()
             self.record.mark("optimizer")
