@@ -4,7 +4,9 @@ What a kernel does is told by its name, so that these are bounds by kind: arithm
 rates of two data types differ, a pass over memory as the bytes that remain.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
 
 from profkit.application import sequences
 from profkit.application.kernel_kinds import (
@@ -16,8 +18,10 @@ from profkit.application.kernel_kinds import (
     PRODUCTS,
     KernelTraits,
 )
-from profkit.application.replay import LONG_GAP, Replay
+from profkit.application.replay import LONG_GAP, Replay, Work
 from profkit.application.sequences import merge
+from profkit.core.grouping import grouped
+from profkit.timeline.intervals import length, union
 
 LEAST_KERNEL = 2e3
 """ns that a kernel takes, however little it does: the shortest of libraries in timelines of an H200
@@ -155,12 +159,22 @@ def _time(replay: Replay, row: sequences.Row | tuple[int, ...]) -> float:
     return sum(replay.works[index].duration for index in row)
 
 
+def _running(works: Iterable[Work]) -> float:
+    """ns in which some of these ran, on each GPU by itself: streams overlap."""
+    rows = grouped(((work.rank, work.device), work) for work in works).values()
+    total = 0.0
+    for row in rows:
+        spans = np.array(sorted((work.start, work.end) for work in row))
+        total += length(union(*spans.T))
+    return total
+
+
 def kernel_quantities(replay: Replay, step: float) -> dict[str, float]:
     """What rules about kernels read: counts and shares of a step's time, by rank; shares of the
     host's time are of a step of `step` ns, replayed without the profiler's overhead."""
     kernels = [work for work in replay.works if work.role == "kernel"]
     quantities = {
-        name: sum(work.duration for work in kernels if belongs(replay.traits[work.group[0]]))
+        name: _running(work for work in kernels if belongs(replay.traits[work.group[0]]))
         for name, belongs in _SHARES.items()
     }
     for name, rows in (
@@ -170,7 +184,7 @@ def kernel_quantities(replay: Replay, step: float) -> dict[str, float]:
         ("message", sequences.messages(replay)),
     ):
         indices = {index for row in rows for index in row}
-        quantities[f"{name}_share"] = _time(replay, tuple(indices))
+        quantities[f"{name}_share"] = _running(replay.works[index] for index in indices)
         quantities[f"{name}_kernels"] = len(indices)
         calls = {replay.works[index].call for index in indices} - {-1}
         issued = [each for call in calls for each in sequences.issue(replay, call)]
@@ -178,7 +192,7 @@ def kernel_quantities(replay: Replay, step: float) -> dict[str, float]:
         quantities[f"{name}_launch_share"] = launching * replay.recorded / step
     small = [index for row in sequences.small_products(replay) for index in row]
     quantities["small_products"] = len(small)
-    quantities["small_product_share"] = _time(replay, tuple(small))
+    quantities["small_product_share"] = _running(replay.works[index] for index in small)
     whole = replay.steps * replay.ranks
     return {
         name: value / whole / (replay.recorded if name.endswith("_share") else 1)

@@ -294,6 +294,20 @@ def test_the_share_of_launching_is_that_of_the_host() -> None:
     assert values["pageable_copy_share"] == pytest.approx(100e-6 / whole, rel=0.05)
 
 
+def test_products_that_run_at_once_take_their_time_once() -> None:
+    def step(host: Host, _: int) -> None:
+        for stream in (7, 8, 9):
+            host.launch(TF32, 300 * US, stream)
+        host.launch(SGEMM, 600 * US)
+        host.synchronize()
+
+    events = recorded(step)
+    values = quantities(events, steady_steps(events))
+    assert values["step_time"] == pytest.approx(900e-6, rel=0.05)
+    assert values["tf32_product_share"] == pytest.approx(1 / 3, rel=0.05)
+    assert values["fp32_product_share"] == pytest.approx(2 / 3, rel=0.05)
+
+
 def grouped(step: Step) -> Application:
     return read_application(recorded(step))
 
