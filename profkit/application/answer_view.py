@@ -51,7 +51,7 @@ def answer_document(
         ),
         doc.Lines(tuple(map(doc.quiet, _reasons(answer, short)))),
         *launchers((_part(row), row.callers) for row in answer.rows),
-        doc.Heading("Plan", note=EACH_ALONE if len(answer.plan) > 1 else ""),
+        doc.Heading("Plan", note=EACH_ALONE.format("") if len(answer.plan) > 1 else ""),
     ]
     fixes = tuple(_fix(item, actions) for item in answer.plan)
     blocks.append(doc.Items(fixes, numbered=True) if fixes else doc.Lines((_NOTHING,)))

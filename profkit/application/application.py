@@ -37,7 +37,7 @@ from profkit.rules.known_trial import NO_TRIAL, KnownTrial
 from profkit.rules.rule_file import shipped_rules
 from profkit.rules.tried import Tried
 from profkit.timeline.events import Events, Times
-from profkit.timeline.lost_work import FAILED_REMEDY, failed_tracing, lost_work, remedy
+from profkit.timeline.lost_work import failed_remedy, failed_tracing, lost_work, remedy
 
 TITLES = {
     KERNELS: "Kernels",
@@ -239,7 +239,7 @@ def read_application(
         rows.append(Process(parts, ranked, events, exchanges(events, steps)))
     if not rows:
         lost, failed = lost_work(events), failed_tracing(events)
-        more = FAILED_REMEDY if failed else "record more: `nsys profile -t cuda`"
+        more = failed_remedy(events) if failed else "record more: `nsys profile -t cuda`"
         message = ": ".join(filter(None, ("no GPU work in this timeline", lost or failed)))
         raise BadInput(f"{events.path}: {message}", remedy(events) if lost else more)
     if named is not None:

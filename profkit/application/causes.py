@@ -176,7 +176,10 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
         return 1 - 1 / what_if.best(change)
 
     savings = {name: saved(change) for name, change in CHANGES.items()}
-    others = CHANGES["saved_by_prefetch"] | CHANGES["saved_by_pinned_copies"]
+    least = 1 - 1 / NAMED_STORY
+    has_data = any(map(is_pageable, what_if.replay.works))  # small copies are no finding
+    of_waits = ("saved_by_prefetch", *["saved_by_pinned_copies"][:has_data])
+    others = plan(name for name in of_waits if savings[name] >= least)
     faster = Change(
         kernels={work.group: FASTER for work in what_if.replay.works if work.role == "kernel"}
     )
@@ -186,7 +189,7 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
     by_kernels = saved(faster)
     if by_kernels <= of_kernels:  # a finding says what makes kernels faster, and by how much
         by_kernels = 0.0
-    if max(*savings.values(), waits, by_kernels) < 1 - 1 / NAMED_STORY:
+    if max(*savings.values(), waits, by_kernels) < least:
         # a host that takes as long as its GPU: neither gives anything without the other
         beside = saved(CHANGES["saved_by_graphs"] | faster) - savings["saved_by_graphs"]
         by_kernels = max(by_kernels, beside)

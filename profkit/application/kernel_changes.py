@@ -81,6 +81,8 @@ def convert(replay: Replay, arithmetic: str) -> None:
 
 def converted(traits: KernelTraits, arithmetic: str, rates: Mapping[str, float]) -> float:
     """The share of a kernel's time that remains at best."""
+    if arithmetic != "FP32" and traits.arithmetic == "FP64":
+        return 1.0  # which no switch changes
     if traits.kind in MULTIPLYING:
         now, then = (
             rates.get(RATES.get(each, ""), 0.0) for each in (traits.arithmetic, arithmetic)

@@ -436,15 +436,18 @@ def _call_covers(program: _Program, bounds: Times) -> dict[str, Cover]:
         cover = intervals.union(calls.start[chosen], calls.end[chosen])
         covers[cause] = intervals.without(cover, taken)
         taken = intervals.either(taken, cover)
-    covers[HOST_CODE] = _host_work(program, rows)
+    covers[HOST_CODE] = _host_work(program, rows, int(bounds[0]))
     return covers
 
 
-def _host_work(program: _Program, rows: Integers) -> Cover:
-    """When the host works on data or results, before calls of all threads that submit work."""
+def _host_work(program: _Program, rows: Integers, begin: int) -> Cover:
+    """When the host works on data or results from a time on, before calls of all threads that
+    submit work."""
     events, calls = program.events, program.events.calls
     start, name = calls.start[rows], calls.name[rows]
-    since = np.append(start[:1], np.maximum.accumulate(calls.end[rows])[:-1])[: len(rows)]
+    since = np.append(np.minimum(start[:1], begin), np.maximum.accumulate(calls.end[rows])[:-1])[
+        : len(rows)
+    ]
     waits = _are(events.call_names, lambda each: "Synchronize" in each)[name]
     ends = np.sort(program.work.end)
     asking = _are(events.call_names, ASKS.search)[name[:-1]] & (np.diff(start) > LONG_GAP)

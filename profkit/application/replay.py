@@ -65,6 +65,7 @@ _APART = (
 _WOKEN = 500 * US  # ns, chosen: JAX goes on 30 to 320 µs after the GPU's last work (H100)
 _AWAITED = 0.5  # of a wait without a call, chosen: the GPU works for most of it
 _RETURN = 2 * US  # ns, chosen: a synchronization that finds its work done
+_UNEXPLAINED = 10 * TYPICAL_LATENCY  # chosen: launches take no longer by themselves
 _LOOKED_BACK = 1000  # calls, chosen: to the thread's previous call
 LONG_GAP = 100 * US
 """Of host time without a CUDA call, chosen: an operation of an eager framework takes 5 to 50 µs."""
@@ -108,7 +109,8 @@ class Call:
 @dataclass(slots=True)
 class Work:
     """Work on a GPU: `call_lag` after the start of its call, `stream_lag` after the end of the
-    stream's previous work, and after all that it `awaits`."""
+    stream's previous work, and after all that it `awaits`; `late` by ns that nothing recorded
+    explains, as where it waits for another GPU."""
 
     call: int
     stream: int
@@ -127,6 +129,7 @@ class Work:
     pageable: bool = False
     direction: str = ""
     blocks: int = 0
+    late: float = 0.0
 
     @property
     def end(self) -> float:
@@ -617,6 +620,8 @@ class _Recorded(Graph):
                     known = work.start
             if work.start > known:
                 self._explain(work, called, end)
+            if work.start > known + _UNEXPLAINED:
+                work.late = work.start - max(called, end, *times)
             insort(order[work.rank], (work.end, index))
 
     def _explain(self, work: Work, called: float, end: float) -> None:

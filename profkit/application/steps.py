@@ -43,6 +43,7 @@ _UPDATES = 2  # rank of optimizers: see `repetition.repetition`
 _MORE_EXPLAINED = 0.1  # share of launches, of repetitions that are alike; chosen
 _SAME_NAMES = 0.9  # `fit` of repetitions by names alone, chosen: data changes a tenth of a step
 _BY_GRAPHS = 0.5  # of the GPU's time from the first CUDA graph on, chosen: most of it
+_MORE_UPDATES = 1.2  # times the kernels of optimizers, chosen: another network's are more
 _STEP_WORDS = re.compile(r"step|iter|batch|token|frame|request", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 
@@ -56,7 +57,8 @@ class BasisKind(Enum):
 
 
 class StepBasis(Struct, frozen=True):
-    """What steps are found by: the name of an NVTX range, or the launches of a repetition.
+    """What steps are found by: the name of an NVTX range, of which a step has so many (`ranges`),
+    or the launches of a repetition.
 
     `is_limited`: of more than MOST_STEPS the last ones. `is_step`: a range or an optimizer says
     that it is a whole step; any other repetition may be a part of one, or several.
@@ -65,6 +67,7 @@ class StepBasis(Struct, frozen=True):
     kind: BasisKind
     range: str = ""
     launches: int = 0
+    ranges: int = 1
     is_limited: bool = False
     is_step: bool = True
 
@@ -77,7 +80,9 @@ class StepBasis(Struct, frozen=True):
         if self.kind is BasisKind.whole:
             return f"{self.kind.value}: the time from first to last GPU work is one step"
         if self.kind is BasisKind.range:
-            words = f'{self.kind.value} "{self.range}"'
+            several = f", {self.ranges} to a step" if self.ranges > 1 else ""
+            kind = "range" if self.range == PROFILER_STEP else self.kind.value
+            words = f'{kind} "{self.range}"{several}'
         else:
             words = f"{self.kind.value} of {plural(self.launches, 'launch')}"
         return f"{words}, the last {MOST_STEPS:,}" if self.is_limited else words
@@ -86,13 +91,14 @@ class StepBasis(Struct, frozen=True):
 class Steps(Struct, frozen=True, eq=False):
     """Steady-state steps of one process, on the clock of the recording, in ns.
 
-    Step i is [bounds[i], bounds[i+1]) of GPU time: from the first GPU work that it submits to that
-    of the next. Where copies run so far ahead that most work runs outside of these bounds, it is
-    from the first kernel or graph to that of the next. `call_bounds` are the starts of the calls
-    that submitted the first work. `typical` says which steps submit what most do; the others
-    evaluate, log or recompile. `before` are the steps or launches (`unit`) left out as warm-up, in
-    `left_out` ns from the first GPU work, `why` the reason. `outside` is the share of the work's
-    time that is submitted between the instances of the range by which steps are found.
+    Step i is [bounds[i], bounds[i+1]) of GPU time: from the first GPU work that it submits to
+    that of the next, or of a single range at whose bounds no work runs, these. Where copies
+    run so far ahead that most work runs outside of these bounds, it is from the first kernel or
+    graph to that of the next. `call_bounds` are the starts of the calls that submitted the
+    first work. `typical` says which steps submit what most do; the others evaluate, log or
+    recompile. `before` are the steps or launches (`unit`) left out as warm-up, in `left_out` ns
+    from the first GPU work, `why` the reason. `outside` is the share of the work's time that is
+    submitted between the instances of the range by which steps are found.
     """
 
     process: int
@@ -218,7 +224,10 @@ def _filled(work: Work, steps: Steps) -> Steps:
     if len(steps) < _FEWEST_FILLED or work.start[0] < steps.bounds[0] or not steps.typical[0]:
         return steps
     busy = np.diff(intervals.covered(intervals.union(work.start, work.end), steps.bounds))
-    if busy[0] >= _FILLED * np.median(busy[1:]):
+    order = np.argsort(work.call_start, kind="stable")
+    spent = np.append(0, np.cumsum((work.end - work.start)[order]))
+    own = np.diff(spent[np.searchsorted(work.call_start[order], steps.call_bounds)])
+    if busy[0] >= _FILLED * np.median(busy[1:]) or own[0] < _FILLED * np.median(own[1:]):
         return steps
     return replace(
         steps,
@@ -575,51 +584,106 @@ def _by_likely_range(
     return _by_range(program, min(options)[2]) if options else None
 
 
-def _by_range(program: _Program, name: str) -> Steps | None:
-    work, ranges = program.work, program.events.ranges
+class _Instances(Struct, frozen=True, eq=False):
+    """A range's instances that submit work: when the range begins and ends, where its work does in
+    the order of the calls, whether others without work come before the next one."""
+
+    start: Times
+    end: Times
+    low: Integers
+    high: Integers
+    interrupted: Mask
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def is_whole(self, work: Work, order: Integers) -> bool:
+        """Whether no work runs at the bounds of all of them."""
+        reached = np.append(0, np.maximum.accumulate(work.end[order]))
+        return bool(
+            reached[self.low[0]] <= self.start[0] and reached[self.high[-1]] <= self.end[-1]
+        )
+
+
+def _instances(program: _Program, name: str, called: Times) -> _Instances:
+    ranges = program.events.ranges
     rows = _outermost(ranges, _range_rows(program.events, program.process, name))
-    if not len(rows):
-        return None
-    order = np.argsort(work.call_start, kind="stable")
-    called, started = work.call_start[order], work.start[order]
     low = np.searchsorted(called, ranges.start[rows])
     high = np.searchsorted(called, ranges.end[rows])
-    busy = high > low
-    low, high = low[busy], high[busy]
-    if not len(low):
+    busy = np.flatnonzero(high > low)
+    rows, low, high = rows[busy], low[busy], high[busy]
+    interrupted = np.append(np.diff(busy) > 1, False)
+    return _Instances(ranges.start[rows], ranges.end[rows], low, high, interrupted)
+
+
+def _by_range(program: _Program, name: str) -> Steps | None:
+    work = program.work
+    order = np.argsort(work.call_start, kind="stable")
+    called, started = work.call_start[order], work.start[order]
+    found = _instances(program, name, called)
+    if not len(found):
         return None
-    interrupted = np.diff(np.flatnonzero(busy)) > 1  # by ranges without GPU work
-    symbols, count = work.symbol[order], int(work.symbol.max()) + 1
-    calls = called[low]
-    starts = _starts(work, started[low], calls)
-    basis = StepBasis(BasisKind.range, range=name)
-    if len(low) == 1:
-        inside = order[low[0] : high[0]]
-        starts = np.append(starts, work.end[inside].max())
-        calls = np.append(calls, work.end[inside].max())
-        alike = np.ones(1, dtype=np.bool_)
-    else:
-        pattern = measured(symbols.astype(np.int32), np.append(low, high[-1]), count)
-        alike = pattern.alike[: len(low) - 1] if pattern else np.ones(len(low) - 1, dtype=np.bool_)
-        if (alike & ~interrupted).sum() > interrupted.sum():
-            alike = alike & ~interrupted
+    symbols, count = work.symbol[order].astype(np.int32), int(work.symbol.max()) + 1
+    is_update = _ranks(program.events, work)[order] == _UPDATES
+    turns, period = _turns(symbols, count, np.append(0, np.cumsum(is_update)), found)
+    begin = turns if turns[-1] < len(found) else turns[:-1]
+    calls = called[found.low[begin]]
+    starts = _starts(work, started[found.low[begin]], calls)
+    last = int(turns[-1])
+    if is_whole := len(turns) == 2 and found.is_whole(work, order):
+        calls = starts = np.append(found.start[turns[:-1]], found.end[last - 1])
+    elif len(begin) == 1:
+        end = work.end[order[found.low[turns[0]] : found.high[last - 1]]].max()
+        starts, calls = np.append(starts, end), np.append(calls, end)
+    parts = len(starts) - 1
+    marks = np.append(found.low[turns[:-1]], found.high[last - 1])
+    pattern = measured(symbols, marks, count)
+    alike = pattern.alike[:parts] if pattern else np.ones(parts, dtype=np.bool_)
+    interrupted = np.logical_or.reduceat(found.interrupted[:last], turns[:-1])[:parts]
+    if (alike & ~interrupted).sum() > interrupted.sum():
+        alike = alike & ~interrupted
     first = _steady(alike)[0] if alike.any() else 0
-    first = _after_slow(np.diff(starts), alike, first, len(alike))
-    steps = _bounded(program, starts, calls, alike, (first, len(alike)), basis)
+    first = _after_slow(np.diff(starts), alike, first, parts)
+    basis = StepBasis(BasisKind.range, range=name, ranges=period)
+    steps = _bounded(program, starts, calls, alike, (first, parts), basis)
     if steps is None:
         return None
-    before, unit = (first, "step") if first else (int(low[0]), "launch")
-    left_out = max(0, int(starts[first] - work.start[0]))
+    before, unit = (first, "step") if first else (int(found.low[turns[0]]), "launch")
     spent = np.append(0, np.cumsum((work.end - work.start)[order]))
-    total = int(spent[low[-1]] - spent[low[first]])
-    ranged = int((spent[high] - spent[low])[first:-1].sum())
+    own = slice(int(turns[first]), last if is_whole or last < len(found) else int(turns[parts]))
+    until = found.low[own.stop] if own.stop < len(found) else found.high[own.stop - 1]
+    total = int(spent[until] - spent[found.low[own.start]])
+    ranged = int((spent[found.high] - spent[found.low])[own].sum())
     return replace(
         steps,
         before=before,
         unit=unit,
-        left_out=left_out,
+        left_out=max(0, int(starts[first] - work.start[0])),
         outside=max(0.0, 1.0 - ranged / total) if total else 0.0,
     )
+
+
+def _turns(
+    symbols: npt.NDArray[np.int32], count: int, updates: Integers, found: _Instances
+) -> tuple[Integers, int]:
+    """The instances at which steps begin, and the end; how many a step has. It has several where
+    every n-th one has an optimizer's kernels, or more of them: gradients are accumulated, or
+    networks take turns."""
+    each = np.arange(len(found) + 1)
+    pattern = measured(symbols, np.append(found.low, found.high[-1]), count)
+    if pattern is None or pattern.alike.all() or not pattern.alike.any():
+        return each, 1
+    last = np.flatnonzero(~pattern.alike)
+    apart = np.diff(last)
+    period = int(apart[0]) if len(apart) else 0
+    is_regular = period > 1 and (apart == period).all() and last[0] < period
+    by_instance = updates[found.high] - updates[found.low]
+    usual = by_instance[pattern.alike].max()
+    is_regular &= len(found) - 1 - last[-1] < period
+    if not is_regular or by_instance[last].min() <= _MORE_UPDATES * usual:
+        return each, 1
+    turns = last + 1
+    return (np.append(0, turns) if turns[0] == period else turns), period
 
 
 def _outermost(ranges: Ranges, rows: Integers) -> Integers:

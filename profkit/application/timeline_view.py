@@ -160,7 +160,7 @@ def _base(region: shapes.Region, findings: Sequence[Finding]) -> str:
     if len(steps) == len(findings):
         whole = next((item.estimate for item in steps if item.estimate), None)
         time = f" of {number(whole.whole_seconds, 's')} (median)" if whole else ""
-        alone = f"; {words.EACH_ALONE}" if len(steps) > 1 else ""
+        alone = f"; {words.EACH_ALONE.format('')}" if len(steps) > 1 else ""
         return f"{words.STEP}{time}, without what was before{alone}"
     left_out = [
         f"{number(time, 's')} {where} it"

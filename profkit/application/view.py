@@ -10,6 +10,7 @@ from profkit.application.application import Application, Process, Row, table
 from profkit.application.collectives import bandwidth_words
 from profkit.application.drawing import timeline_widget
 from profkit.application.groups import explained_share
+from profkit.application.kernel_kinds import COMMUNICATION
 from profkit.application.parts import (
     COPIES,
     GAPS,
@@ -115,22 +116,44 @@ def _conclusion(application: Application) -> Iterator[doc.Row]:
         shown = (doc.strong(gain), "  ") if gain else ()
         label = "tried" if item.tried and item.tried.is_in_vain else "then"
         yield doc.Row(label if number_ else "Fix first", doc.styled(*shown, item.title))
-    if len(fixes) > 1:
-        yield doc.Row("", doc.quiet(finding_text.EACH_ALONE))
+    if fixes and application.what_if:
+        words = finding_text.EACH_ALONE if len(fixes) > 1 else finding_text.ALONE
+        yield doc.Row("", doc.quiet(words.format(f", {_without_profiler(application)}")))
     if not fixes and not unrecorded(events, parts.steps.process):
-        busy, idle = (sum(map(parts.share, parts.group(group))) for group in (KERNELS, GAPS))
-        text = f"no fix found outside of kernels, which take {percent(busy)}: profile these"
-        host = (
-            f"; median steps replayed without the overhead of {events.profiler} keep the GPU busy"
-        )
-        text += host if worth and idle >= _MUCH_IDLE else ""
-        yield doc.Row("Conclusion", text if busy else "no kernel is recorded")
+        yield doc.Row("Conclusion", _without_fixes(application))
     for label, group in (("GPU idle", GAPS), ("Exposed copies", COPIES)):
         members = sorted(parts.group(group), key=lambda part: -parts.share(part))
         total = sum(map(parts.share, members))
         named = [text for part in members[:_NAMED] if (text := _named(parts, part))]
         if named:
             yield doc.Row(label, f"{percent(total)} of the step: {'; '.join(named)}")
+
+
+def _without_fixes(application: Application) -> str:
+    """What takes the step where nothing outside of kernels makes it faster."""
+    parts, profiler = application.processes[0].parts, application.events.profiler
+    busy, idle = (sum(map(parts.share, parts.group(group))) for group in (KERNELS, GAPS))
+    if not busy:
+        return "no kernel is recorded"
+    if (what_if := application.what_if) is None:
+        whose = "a single step: record more" if len(parts.wall) < 2 else "steps without their calls"
+        return f"kernels take {percent(busy)}; what a fix gives is not known of {whose}"
+    text = f"no fix found outside of kernels, which take {percent(busy)}: profile these"
+    if idle < _MUCH_IDLE:
+        return text
+    replayed = f"{_without_profiler(application)} without the overhead of {profiler}"
+    left = max(0.0, 1 - (1 - idle) * what_if.recorded / what_if.present)
+    if left < _MUCH_IDLE:
+        return f"{text}; a median step takes {replayed}, in which the GPU is busy"
+    return f"no fix found; the GPU is idle for {percent(left)} of a median step, {replayed}"
+
+
+def _without_profiler(application: Application) -> str:
+    """The time of a step without a profiler, measured or as replayed."""
+    what_if = application.what_if
+    return (
+        f"{'' if application.known else 'about '}{number(what_if.present, 's') if what_if else ''}"
+    )
 
 
 def _named(parts: StepParts, part: Part) -> str:
@@ -169,7 +192,9 @@ def _left_out(steps: Steps) -> str:
         why = f" ({steps.why})" if steps.why else ""
         texts.append(f"{words} in {number(steps.left_out / 1e9, 's')} before{why}")
     if odd := int((~steps.typical).sum()):
-        texts.append(f"{plural(odd, 'step')} with other work (evaluation, logging, compilation)")
+        share = 1 - float(steps.wall.sum() / np.diff(steps.bounds).sum())
+        words = f"{plural(odd, 'step')} with other work (other shapes, evaluation, compilation)"
+        texts.append(f"{words}, {percent(share)} of the time")
     return "; ".join(texts)
 
 
@@ -274,8 +299,7 @@ def notes(application: Application) -> Iterator[str]:
             f"other processes keep GPU {first.steps.device} busy in {percent(others)} of the time: "
             "its idle parts are without work of this process"
         )
-    for operation, exchange in first.exchanges.items():
-        yield f"{operation}: {bandwidth_words(exchange)}"
+    yield from _collectives(application)
     places = other_devices(application.events, first.steps.process, first.steps.device)
     if places:
         yield (
@@ -296,6 +320,17 @@ def notes(application: Application) -> Iterator[str]:
         )
     if len(first.steps) == 1 and first.steps.basis.kind is BasisKind.whole:
         yield "no step was found: name its NVTX range with --nvtx, or record more of them"
+
+
+def _collectives(application: Application) -> Iterator[str]:
+    first, *others = application.processes
+    if first.parts.group(COMMUNICATION) and not others:
+        yield (
+            "one rank is recorded: its collectives wait for other ranks, too, and how long only "
+            "timelines of all ranks tell"
+        )
+    for operation, exchange in first.exchanges.items():
+        yield f"{operation}: {bandwidth_words(exchange)}"
 
 
 def _command(application: Application) -> str:

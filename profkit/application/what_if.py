@@ -465,7 +465,7 @@ def _capture(replay: Replay) -> None:
             call.wait = None
         for work in (replay.works[w] for index in launching[1:] for w in replay.calls[index].works):
             work.call_lag = -math.inf
-            work.stream_lag = min(work.stream_lag, replay.gap)
+            work.stream_lag = max(work.late, min(work.stream_lag, replay.gap))
 
 
 def _segments(replay: Replay, apart: Collection[int]) -> Iterator[list[int]]:

@@ -71,7 +71,8 @@ NOTES = f"{_ALONE} ({_HELD}); {_LEFT_OUT}"
 """What ranges are, and which findings are left out."""
 _RANGE = "kernel [low, high]"
 STEP = "a step in steady state"
-EACH_ALONE = "each speedup is of the step without the profiler, and without the other fixes"
+ALONE = "the speedup is of the step without the profiler{}"
+EACH_ALONE = "each speedup is of the step without the profiler{}, and without the other fixes"
 _SPAN = "the time from the first to the last GPU work"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
 _LEAST_PLACE = 0.05  # chosen: three lines are shown at most, each with a share worth a look

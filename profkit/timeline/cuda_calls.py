@@ -4,7 +4,8 @@ ALLOCATION, LAUNCH, COPY = "memory allocation", "launch call", "copy call"
 SYNCHRONIZATION, OTHER = "synchronization", "CUDA call"
 WORDS = {
     ALLOCATION: (
-        "Malloc", "MemAlloc", "HostAlloc", "cudaFree", "MemFree", "MemCreate", "MemRelease",
+        "Malloc", "MemAlloc", "HostAlloc", "cudaFree", "hipFree", "HostFree", "MemFree",
+        "MemCreate", "MemRelease",
     ),
     LAUNCH: ("Launch",),
     COPY: ("Memcpy", "Memset"),

@@ -153,7 +153,7 @@ class _Trace:
     def _kernel(self, event: TraceEvent, arguments: Arguments) -> Key:
         name = text_of(event.name)
         return (
-            _number(arguments.correlation),
+            _correlation(arguments),
             _number(arguments.graph_node),
             *_place(event, arguments),
             self._texts[name],
@@ -170,7 +170,7 @@ class _Trace:
         named = _COPY.match(text_of(event.name))
         kind, source, target = named.groups("") if named else ("", "", "")
         return (
-            _number(arguments.correlation),
+            _correlation(arguments),
             self._bytes(arguments),
             *_place(event, arguments),
             _COPIES.get(kind),
@@ -184,7 +184,7 @@ class _Trace:
     def _call(self, event: TraceEvent, arguments: Arguments) -> Key:
         thread = self._thread(event)
         self._callers[thread >> _BITS] += 1
-        return (_number(arguments.correlation), thread, self._texts[text_of(event.name)])
+        return (_correlation(arguments), thread, self._texts[text_of(event.name)])
 
     def _range(self, event: TraceEvent, _: Arguments) -> Key:
         return (export.PUSH_POP, self._thread(event), text_of(event.name), None)
@@ -211,6 +211,11 @@ def _is_whole(value: object, limit: int) -> TypeGuard[int]:
 def _number(value: object) -> int:
     """A number of 63 bits at most, UNKNOWN for anything else."""
     return value if _is_whole(value, LATEST) else UNKNOWN
+
+
+def _correlation(arguments: Arguments) -> int:
+    """What joins a call and its work; 0 joins none."""
+    return _number(arguments.correlation) or UNKNOWN
 
 
 def _size(value: object) -> int | None:

@@ -11,9 +11,11 @@ from profkit.timeline.events import Events, Times
 
 REMEDY = "record with --cuda-graph-trace=node"
 FAILED_REMEDY = (
-    "record again with an nsys as new as the driver and no other profiler attached "
-    "(torch.profiler, DCGM), and let the program end by itself"
+    "record again with {} as new as the driver and no other profiler attached ({}, DCGM), and let "
+    "the program end by itself"
 )
+_PROFILERS = {"nsys": ("an nsys", "torch.profiler"), "torch.profiler": ("a CUPTI", "nsys")}
+"""Of what records: what has to be as new as the driver, and what may hold the counters."""
 _MODULE = "XlaModule:"  # of NVTX ranges: XLA launches a compiled program in each
 _GRAPH_LAUNCH = "GraphLaunch"  # in names of calls
 _LAUNCH = "LaunchKernel"  # the same, of one kernel
@@ -90,12 +92,18 @@ def unrecorded(events: Events, process: int | None = None) -> str:
     if lost := lost_work(events, process):
         return f"{lost}, and the GPU is not known to be idle without it: {remedy(events, process)}"
     failed = failed_tracing(events)
-    return f"{failed}; {FAILED_REMEDY}" if failed else ""
+    return f"{failed}; {failed_remedy(events)}" if failed else ""
 
 
 def remedy(events: Events, process: int | None = None) -> str:
     """What to do about lost work."""
-    return REMEDY if lost_graphs(events, process) else FAILED_REMEDY
+    is_of_graphs = events.profiler == "nsys" and lost_graphs(events, process)
+    return REMEDY if is_of_graphs else failed_remedy(events)
+
+
+def failed_remedy(events: Events) -> str:
+    """What to do where a profiler recorded nothing."""
+    return FAILED_REMEDY.format(*_PROFILERS[events.profiler])
 
 
 def _of(process: int | None, owners: list[int]) -> Mask:

@@ -425,3 +425,9 @@ def small_grids(host: Host, _: int) -> None:
 def test_launches_say_what_names_do_not(step: Callable[[Host, int], None], words: str) -> None:
     (group,) = grouped(step).groups
     assert words in group.statement
+
+
+@pytest.mark.parametrize("name", ["volta_dgemm_64x64_nn", "cutlass_80_tensorop_d884gemm_128x64"])
+def test_products_in_fp64_are_not_called_fp32(name: str) -> None:
+    groups = {group.name: group for group in grouped(of((name, 400), (DOUBLE, 100))).groups}
+    assert groups["GEMM, FP64"].text == "FP64, whose rate is that of FP32 at best"

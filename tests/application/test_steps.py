@@ -465,3 +465,66 @@ def test_few_replays_of_graphs_after_a_long_start_are_steps(tokens: int) -> None
     (steps,) = steady_steps(host.recording.events())
     assert tokens - 2 <= len(steps) <= tokens
     assert steps.median == pytest.approx(346e-6, rel=0.05)
+
+
+ADAM = "multi_tensor_apply_kernel<AdamFunctor>(T)"
+
+
+def in_ranges(*kernels: tuple[int, int], turns: int) -> Steps:
+    """Steps of so many ranges each, of which the last has an optimizer; the host waits at the end
+    of each."""
+    host = Host(Recording())
+    for number in range(4 * turns):
+        with host.range("step"):
+            for count, time in kernels:
+                for _ in range(count):
+                    host.launch("gemm(float*)", time * US)
+            if number % turns == turns - 1:
+                for _ in range(30):
+                    host.launch(ADAM, 20 * US)
+            host.synchronize()
+    return only(steady_steps(host.recording.events(), "step"))
+
+
+@pytest.mark.parametrize("turns", [2, 4])
+def test_ranges_that_accumulate_gradients_are_one_step(turns: int) -> None:
+    steps = in_ranges((8, 50), turns=turns)
+    assert len(steps) == 3
+    assert steps.typical.all()
+    assert str(steps.basis) == f'NVTX range "step", {turns} to a step'
+    assert steps.median == pytest.approx((turns * 8 * 50 + 30 * 20) * 1e-6, rel=0.2)
+
+
+def test_ranges_with_an_evaluation_are_steps_by_themselves() -> None:
+    host = Host(Recording())
+    for number in range(12):
+        with host.range("step"):
+            host.launch("gemm(float*)", 100 * US)
+            host.launch(ADAM, 20 * US)
+            for _ in range(12 * (number % 4 == 3)):
+                host.launch("evaluate(float*)", 50 * US)
+    steps = only(steady_steps(host.recording.events(), "step"))
+    assert steps.basis.ranges == 1
+    assert int((~steps.typical).sum()) == 2  # of three, the last has no next one
+
+
+def test_a_single_range_has_what_its_host_does() -> None:
+    """Of a range that a program waits in, not from its first kernel to its last."""
+    host = Host(Recording())
+    with host.range("step"):
+        host.compute(80_000 * US)
+        for _ in range(10):
+            host.launch("gemm(float*)", 50 * US)
+        host.synchronize()
+    steps = only(steady_steps(host.recording.events(), "step"))
+    assert steps.median == pytest.approx(80.55e-3, rel=0.01)
+
+
+def test_a_first_step_of_less_work_is_complete() -> None:
+    host = Host(Recording())
+    for number in range(8):
+        with host.range("step"):
+            for _ in range(14 if number else 9):
+                host.launch("gemm(float*)", 50 * US)
+            host.synchronize()
+    assert only(steady_steps(host.recording.events(), "step")).why == ""

@@ -663,3 +663,30 @@ def test_a_step_that_its_gpu_limits_says_little_of_its_host() -> None:
     bound = recorded(dispatching)
     subject = WhatIf(bound, steady_steps(bound), step_time(dispatching) * 0.8)
     assert subject.present == pytest.approx(step_time(dispatching) * 0.8, rel=0.02)
+
+
+def test_no_launch_hastens_work_that_waits_for_another_gpu() -> None:
+    def step(host: Host, _: int) -> None:
+        for number in range(10):
+            after = host.now + 800 * US if number == 5 else 0
+            host.launch("stage(float*)", 20 * US, after=after)
+        host.synchronize()
+
+    events = recorded(step)
+    subject = WhatIf(events, steady_steps(events), host=1.0)
+    assert subject.best(Change(graphs=True)) < 1.15
+
+
+@pytest.mark.parametrize("direction", ["host to device", "device to host"])
+def test_waits_for_a_few_bytes_are_named_in_either_direction(direction: str) -> None:
+    source, target = ("pageable", "device")[:: 1 if direction == "host to device" else -1]
+
+    def step(host: Host, _: int) -> None:
+        for _ in range(20):
+            for _ in range(3):
+                host.launch("gemm(float*)", 40 * US)
+            host.copy(1 * US, 8, source=source, target=target)
+            host.synchronize()
+            host.compute(20 * US)
+
+    assert named(recorded(step))[0][0] == "synchronization"

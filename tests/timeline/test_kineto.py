@@ -142,6 +142,16 @@ def test_profiler_steps_are_steps(tmp_path: Path, profkit_cli: Cli) -> None:
     assert "a timeline, not a report" in profkit_cli("diff", path, path, status=5).stderr
 
 
+def test_the_number_0_joins_no_call_and_no_kernel(tmp_path: Path) -> None:
+    events = steps(6)
+    for event in events:
+        event["args"].update(correlation=0)
+    unjoined = read(write(tmp_path / "x.json", events))
+    assert set(unjoined.kernels.call.tolist()) == {-1}
+    (found,) = steady_steps(unjoined)
+    assert found.wall.tolist() == [100_000] * 5
+
+
 @pytest.mark.parametrize(("count", "found"), [(1, [100_000]), (2, [100_000])])
 def test_few_steps_are_not_taken_for_their_layers(
     count: int, found: list[int], tmp_path: Path
@@ -156,7 +166,7 @@ def test_few_steps_are_not_taken_for_their_layers(
                 events.append(call(start, start + 500, correlation))
                 events.append(kernel(start + 1_000, start + 2_000, correlation, f"k{number}"))
     (each,) = steady_steps(read(write(tmp_path / "x.json", events)))
-    assert str(each.basis) == 'NVTX range "ProfilerStep"'
+    assert str(each.basis) == 'range "ProfilerStep"'
     assert [round(time, -4) for time in each.wall.tolist()] == found
 
 
