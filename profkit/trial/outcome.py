@@ -23,6 +23,7 @@ _WORDS: dict[Verdict, Status] = {
     Verdict.REGRESSED: "slower",
     Verdict.SAME: "no difference",
 }
+_JITTED = "update = jax.jit(update)"
 _WORTH = 1.02  # chosen: what another switch has to add, for the lines that keep it
 
 
@@ -162,7 +163,7 @@ def _difference_words(judgment: checks.Judgment) -> str:
 def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
     """What to write, for the number of workers, the optimizer and the function that runs had."""
     known = {name: str(value) for run in runs for name, value in run.facts.items()}
-    facts = {"workers": "N", "optimizer": "" if runs else "AdamW", "jitted": "update"} | known
+    facts = {"workers": "N", "optimizer": "" if runs else "AdamW", "jitted": _JITTED} | known
     text = "\n".join(switch.keep.strip() for switch in combination)
     for name in ("workers", "optimizer", "jitted"):
         text = text.replace(f"{{{name}}}", facts[name])

@@ -130,6 +130,7 @@ class _Record(_Recorded, frozen=True):
     """All that a process wrote."""
 
     rank: int
+    failure: str
     leading: str
     passed: dict[str, int]
     intervals: dict[str, list[float]]
@@ -178,7 +179,7 @@ def run_program(
             plan.write(place / "plan")
             own = variables_of(switches, environment).items()
             variables = {**environment, **{name: text.format(folder=made) for name, text in own}}
-            hooked = hooked_environment(variables, place) if is_hooked else variables
+            hooked = hooked_environment(variables, place, is_hooked=is_hooked)
 
             def note() -> None:
                 if on_record:
@@ -207,11 +208,17 @@ def run_program(
     return _result(result, records, extent, problem)
 
 
-def hooked_environment(environment: Mapping[str, str], place: Path) -> dict[str, str]:
-    """The variables of a program that follows the plan in the folder `place`."""
-    hooks = [Hook(module, _CHILD) for module in _MODULES]
+def hooked_environment(
+    environment: Mapping[str, str], place: Path, *, is_hooked: bool = True
+) -> dict[str, str]:
+    """The variables of a program that follows the plan in the folder `place`, or else of one that
+    only has the files kept that it writes."""
+    hooks = [Hook(module, _CHILD) for module in _MODULES if is_hooked]
     hooks += [Hook(module, _WRITES) for module in _WRITING if KEPT in environment]
-    return {**injected(environment, hooks, place / "log"), "PROFKIT_TRIAL": str(place / "plan")}
+    own = {"PROFKIT_OWN": str(place), "PROFKIT_TRIAL": str(place / "plan")}
+    if not is_hooked:
+        del own["PROFKIT_TRIAL"]
+    return {**injected(environment, hooks, place / "log"), **own}
 
 
 @dataclass(eq=False)
@@ -319,6 +326,8 @@ def _result(result: Result, records: Sequence[_Record], extent: Extent, problem:
     record = max(records, key=lambda record: _rank(record, extent.unit), default=None)
     if record is None:
         return replace(result, times=(result.seconds,))
+    if failure := next((each.failure for each in records if each.failure), ""):
+        return replace(result, failure=failure)
     has_results = any(record.results.values())
     result = replace(
         result,

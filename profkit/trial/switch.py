@@ -23,6 +23,7 @@ _NAMES = {
     "generate": "call of generate",
     "jax": "call of JAX",
     "changing-dataset": "a dataset that changes as it is read",
+    "iterated-dataset": "a dataset without indices, which each worker would read whole",
 }
 _FUNCTIONS = Path(__file__).with_name("switches")
 

@@ -96,13 +96,13 @@ class KernelResponses(Model, frozen=True, kw_only=True):
     responses: tuple[Response, ...]
 
 
-State = Literal["as before", "changed", "new"]
+State = Literal["as before", "changed", "removed", "new"]
 
 
 class Written(Model, frozen=True, kw_only=True):
-    """A file of the user's that runs in place wrote: put back "as before", "changed" where it was
-    too large to keep or can't be put back, which is then kept as `copy`, or "new" and as the last
-    of them left it."""
+    """A file that runs in place wrote: put back "as before", "changed" where it was too large to
+    keep or can't be put back, which is then kept as `copy`, "removed" as it was not there before,
+    or "new" where that failed."""
 
     path: str
     state: State

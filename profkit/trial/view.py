@@ -45,7 +45,8 @@ _PROVEN = {
 _STATES = {
     "as before": "Put back as before",
     "changed": "changed, and not put back (--in-copy keeps them)",
-    "new": "new, maybe incomplete",
+    "removed": "new, and removed",
+    "new": "new, and not removed",
 }
 _NAMED = 5  # files, chosen: a line of a terminal
 _LISTED = {"not applicable", "not tried"}

@@ -14,8 +14,8 @@ from profkit.trial.trial_file import State, Written
 
 
 def put_back(folder: Path, here: Path) -> tuple[Written, ...]:
-    """Put back what was kept in a folder, and say what became of each file that runs wrote; of new
-    ones only those that are `here`: others are caches."""
+    """Put back what was kept in a folder, and say what became of each file that runs wrote. New
+    ones are removed, and folders made for them, where they are `here`: others are caches."""
 
     def written(path: Path, state: State, copy: str = "") -> Written:
         shown = path.relative_to(here) if here in path.parents else path
@@ -26,8 +26,27 @@ def put_back(folder: Path, here: Path) -> tuple[Written, ...]:
     rows = [written(path, "changed" if copy else "as before", copy) for path, copy in copies]
     large = (path for saved, path in _pairs(folder / "large") if not _is_same(saved, path))
     rows += [written(path, "changed") for path in large]
-    new = (path for _, path in _pairs(folder / "new") if path.is_file() and here in path.parents)
-    return (*rows, *(written(path, "new") for path in new))
+    new = (path for _, path in _pairs(folder / "new") if path.is_file() and _is_of(path, here))
+    rows += [written(path, "removed" if _is_removed(path) else "new") for path in new]
+    made = folder / "made"
+    for line in reversed(made.read_text("utf-8").splitlines() if made.exists() else []):
+        if _is_of(Path(line), here):
+            with suppress(OSError):  # not empty, or gone
+                Path(line).rmdir()
+    return tuple(rows)
+
+
+def _is_of(path: Path, here: Path) -> bool:
+    """Whether a path is in a folder, and in no hidden one of it."""
+    if here not in path.parents:
+        return False
+    return not any(part.startswith(".") for part in path.relative_to(here).parts[:-1])
+
+
+def _is_removed(path: Path) -> bool:
+    with suppress(OSError):
+        path.unlink()
+    return not path.exists()
 
 
 def _put_back(saved: Path, path: Path) -> str:

@@ -137,7 +137,7 @@ def test_switches_of_a_training_program(tmp_path: Path, forks: TorchForks) -> No
     assert f"num_workers={workers.facts['workers']}, persistent_workers=True)" in keep[0]
     fused = tuple(SWITCHES[name] for name in names[:-1])
     kept = outcome(Evidence([unchanged, changed], [fused]), training, 60.0).rows[0].keep
-    assert "optimizer = torch.optim.Adam(model.parameters(), fused=True)" in kept
+    assert "optimizer = torch.optim.Adam(model.parameters(), ..., fused=True)" in kept
     judgment = judged([unchanged], [], [changed], {"rounding", "precision"})
     assert judgment is not None
     assert judgment.is_same
@@ -272,7 +272,7 @@ def test_a_run_does_not_read_what_another_wrote(tmp_path: Path, *, copied: bool)
     else:
         assert "--in-copy" in trial["unchanged"]["faulty"]
         assert trial["rows"][0]["status"] in {"undecided", "unverified"}
-    assert (tmp_path / "saved").exists() != copied
+    assert not (tmp_path / "saved").exists()
 
 
 def test_a_failing_program_is_reported(tmp_path: Path) -> None:
@@ -307,13 +307,14 @@ def test_what_is_no_program_is_said(
 def test_an_interruption_keeps_results_and_leaves_no_process(tmp_path: Path) -> None:
     program = (
         "import os, time\n"
-        "is_first = not os.path.exists('pids')\n"
-        "with open('pids', 'a') as file: file.write(f'{os.getpid()} ')\n"
+        "is_first = not os.path.exists('.kept/pids')\n"
+        "os.makedirs('.kept', exist_ok=True)\n"
+        "with open('.kept/pids', 'a') as file: file.write(f'{os.getpid()} ')\n"
         "time.sleep(0.1 if is_first else 600)"
     )
     words = ("--switch", "no-change", "--format", "json")
     process = cli(tmp_path, *words, program=program)
-    pids = tmp_path / "pids"
+    pids = tmp_path / ".kept" / "pids"
     deadline = time.monotonic() + 300
     while not pids.exists() or len(pids.read_text().split()) < 2:
         assert time.monotonic() < deadline

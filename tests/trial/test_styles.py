@@ -706,7 +706,8 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path, forks: TorchFo
     assert [(each.unit, each.units) for each in nested] == [("gradients", 40)] * 2
     assert [each.output for each in nested] == [without_hooks(tmp_path)] * 2
     assert nested[1].applied == {"jax-jit"}
-    assert nested[1].facts["jitted"] == "update"
+    lines = ["update = jax.jit(update)", "gradient = jax.jit(jax.grad(loss))"]  # of `epoch`
+    assert str(nested[1].facts["jitted"]).splitlines() == lines
     assert run(tmp_path, WARMED).output == without_hooks(tmp_path)
     assert "update reads beta, which has changed" in run(tmp_path, WARMED, "jax-jit").failure
     site = tmp_path / "site"
@@ -750,6 +751,34 @@ def test_no_function_is_jitted_that_a_trace_would_change(
     assert failure in jitted.failure
     assert bool(jitted.failure) is bool(failure)
     assert failure or jitted.applied == {"jax-jit"}
+
+
+LARGE = "tables = [[float(each) for each in range(40)] for _ in range(95)]\n"  # dear to look at
+
+
+def test_what_changes_while_nobody_looks_is_seen_at_the_end(tmp_path: Path) -> None:
+    (tmp_path / "jax.py").write_text(JAX)
+    program = CHANGING.replace("CHANGED", "''").replace("LINE", "len(tables)")
+    program = LARGE + program.replace("CHANGE", "options['rate'] = 0.1")
+    assert "update reads rate, which has changed" in run(tmp_path, program, "jax-jit").failure
+
+
+MODULE_LEVEL = """
+import jax
+def loss(x): return x
+x = jax.Array(1.0)
+for _ in range(20):
+    x = jax.Array(x.value - jax.value_and_grad(loss)(x).value)
+    x = jax.Array(x.value - jax.grad(lambda x: x)(x).value)
+"""
+
+
+def test_lines_to_keep_name_all_that_is_jitted(tmp_path: Path) -> None:
+    (tmp_path / "jax.py").write_text(JAX)
+    jitted = run(tmp_path, MODULE_LEVEL, "jax-jit")
+    assert str(jitted.facts["jitted"]).splitlines() == [
+        "gradient = jax.jit(jax.value_and_grad(loss))", "gradient = jax.jit(jax.grad(...))",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,9 @@ open("log", "a").write("more")
 open("read")
 open("lock", "w").write("lock")
 open("made", "w").close()
+for place in ("runs/1", ".cache/models"):
+    os.makedirs(place, exist_ok=True)
+    open(f"{place}/made", "w").close()
 torch.save({}, "weights.pt")
 open("part", "w").write("new")
 os.replace("part", "replaced")
@@ -33,7 +36,7 @@ os._exit(0)
 """
 AFTER = {
     "large": "changed",
-    "made": "new",
+    **dict.fromkeys(("made", "runs/1/made"), "removed"),
     **dict.fromkeys(
         (
             "latest",
@@ -84,7 +87,10 @@ def test_files_that_runs_change_are_as_before(
         assert name == "lock" or (room / name).stat().st_mtime_ns == 1_000_000_001
     assert (room / "log").stat().st_mode & 0o777 == 0o640
     assert str((room / "latest").readlink()) == "a"
-    assert {each.state for each in put_back(kept, room)} == {"changed", "new"}
+    assert not (room / "made").exists()
+    assert not (room / "runs").exists()
+    assert (room / ".cache" / "models" / "made").exists()  # whole, as others may read it
+    assert {each.state for each in put_back(kept, room)} == {"changed"}
 
 
 def test_what_cannot_be_put_back_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,8 +121,16 @@ def test_a_failed_trial_leaves_files_as_they_were(tmp_path: Path) -> None:
     (tmp_path / "metrics.csv").write_text("mine")
     program = "open('metrics.csv', 'w'); open('made', 'w'); raise ValueError('no data')"
     _, stderr = cli(tmp_path, program=program).communicate(timeout=300)
-    assert "Put back as before: metrics.csv; new, maybe incomplete: made." in stderr
+    assert "Put back as before: metrics.csv; new, and removed: made." in stderr
+    assert not (tmp_path / "made").exists()
     assert (tmp_path / "metrics.csv").read_text() == "mine"
+
+
+def test_a_folder_of_the_user_stays_when_a_new_file_of_it_goes(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    program = "import os; os.makedirs('checkpoints/1'); open('checkpoints/1/last', 'w'); 1 / 0"
+    cli(tmp_path, program=program).communicate(timeout=300)
+    assert list((tmp_path / "checkpoints").iterdir()) == []
 
 
 @pytest.mark.parametrize("copied", [True, False])

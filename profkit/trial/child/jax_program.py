@@ -81,13 +81,14 @@ class Gradient(Watched):
     so that it may be jitted as a whole; where that isn't possible, the gradient may be."""
 
     of: Any = None  # the code of what is differentiated
+    code = ""  # what the program calls to have it
 
     def run(self, args: Any, kwargs: Any) -> Any:
         program = self.program
         if not program.is_inside:
             program.note_caller(sys._getframe(2).f_code, self)
         if self.calls == 1:
-            self.function = program.faster(self.function)
+            self.function = program.faster(self.function, self.code)
         return self.function(*args, **kwargs)
 
 
@@ -118,16 +119,23 @@ def _redirect(function: FunctionType, name: str) -> FunctionType:
     return was
 
 
+def _arguments(function: Any, args: Any, kwargs: Any) -> str:
+    """Those of a transformation as a program writes them; "..." for what has no name."""
+    name = getattr(function, "__name__", "")
+    words = (*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items()))
+    return ", ".join((name if name.isidentifier() else "...", *words))
+
+
 class JaxProgram:
     """The program's jax. `options` change the keyword arguments of `jax.jit` for a function;
-    `faster` takes and returns what computes a gradient, or calls it; `after` are called after the
-    import of a library."""
+    `faster` takes what computes a gradient, or calls it, with its code, and returns it; `after` are
+    called after the import of a library."""
 
     def __init__(self, jax: Any, record: Record) -> None:
         self.jax, self.record = jax, record
         self.applied = record.applied.add  # the name of a switch that found something to change
         self.options: list[Callable[[Any, Any], None]] = []
-        self.faster: Callable[[Any], Any] = lambda function: function
+        self.faster: Callable[[Any, str], Any] = lambda function, code: function
         self.is_inside = False
         self.callers: dict[CodeType, tuple[Caller | None, list[Any]]] = {}
         self.after: dict[str, list[Callable[[Any], None]]] = {}
@@ -138,7 +146,7 @@ class JaxProgram:
             if hasattr(jax, name):
                 setattr(jax, name, self._watching(getattr(jax, name)))
         for name in ("grad", "value_and_grad"):
-            setattr(jax, name, self._watched_gradient(getattr(jax, name)))
+            setattr(jax, name, self._watched_gradient(getattr(jax, name), name))
         eval_shape = jax.eval_shape
 
         @functools.wraps(eval_shape)
@@ -161,7 +169,7 @@ class JaxProgram:
         if function := _function_of(code):
             name = f"_profkit_caller_{len(self.callers)}"
             was = _redirect(function, name)
-            caller = Caller(self, self.faster(was), gradient.kind)
+            caller = Caller(self, self.faster(was, was.__name__), gradient.kind)
             caller.__wrapped__, caller.calls = was, 1
             function.__globals__[name] = caller
         self.callers[code] = caller, [gradient.of]
@@ -221,7 +229,7 @@ class JaxProgram:
 
         return transformed
 
-    def _watched_gradient(self, transform: Any) -> Any:
+    def _watched_gradient(self, transform: Any, name: str) -> Any:
         known: dict[Any, Any] = {}  # a loop may ask for the same in each step
         local: list[Any] = []
 
@@ -233,6 +241,7 @@ class JaxProgram:
             gradient = transform(fun, *args, **kwargs)
             known[key] = watched = Gradient(self, gradient, _GRADIENTS)
             watched.of = getattr(fun, "__code__", None)
+            watched.code = f"jax.{name}({_arguments(fun, args, kwargs)})"
             if not isinstance(fun, FunctionType) or "<locals>" in fun.__qualname__:
                 local.append(key)  # of an outer call, which has ended perhaps
                 if len(local) > _LOCAL:

@@ -50,6 +50,7 @@ class Record:
         self.features: set[str] = set()
         self.applied: set[str] = set()
         self.facts: Any = {}
+        self.failure = ""  # why results count for nothing, as seen at the end
         self.new_event: Callable[[], Any] = lambda: None
         self.finishing: list[Callable[[], None]] = []
         self.elapsed: Callable[[Any, Any], float] = lambda before, after: 0.0
@@ -179,6 +180,7 @@ class Record:
             "features": sorted(self.features),
             "applied": sorted(self.applied),
             "facts": self.facts,
+            "failure": self.failure,
             "modules": list(installed()),
             "changed": changed(),
         }

@@ -434,7 +434,7 @@ class TorchProgram:
                 self._is_elsewhere = is_elsewhere
                 now = time.perf_counter_ns()
                 self.record.waits.append((now, (now - before) / 1e9))
-                self.record.features.add("loader")
+                self._note_loader(self_)
                 if getattr(self_, "_num_workers", 0):
                     self.record.features.add("loader-workers")
 
@@ -450,6 +450,15 @@ class TorchProgram:
                 return index
 
             iterator._next_index = drawing
+
+    def _note_loader(self, batches: Any) -> None:
+        """Note a loader, and whether all are of datasets without indices."""
+        is_iterated = getattr(batches, "_dataset_kind", 0) != 0
+        if is_iterated and "loader" not in self.record.features:
+            self.record.features.add("iterated-dataset")
+        elif not is_iterated:
+            self.record.features.discard("iterated-dataset")
+        self.record.features.add("loader")
 
     def _draw(self) -> None:
         """Draw a random number of each generator that a dataset may use."""

@@ -3,7 +3,7 @@
 Any Python from 3.9 on loads this file at its start, as a hook of `sys`, without profkit, and as one
 of libraries that write files without Python's `open`. PROFKIT_KEPT is a folder: what was at PATH is
 in `kept/PATH`, or its size and time in `large/PATH` where it is too large; `new/PATH` was not there
-before. `profkit.trial.written` puts it back.
+before, nor were the folders in the lines of `made`. `profkit.trial.written` puts it back.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from typing import Any
 MOST = 1 << 30  # bytes in all, chosen: copied in a second
 _KINDS = ("kept", "large", "new")
 _CHANGING = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND
-_EVENTS = frozenset(("open", "os.rename", "os.remove", "os.truncate", "sqlite3.connect"))
-_OF_NAMES = ("os.rename", "os.remove")  # not of what links lead to
+_EVENTS = frozenset(
+    ("open", "os.mkdir", "os.rename", "os.remove", "os.truncate", "sqlite3.connect")
+)
+_OF_NAMES = ("os.mkdir", "os.rename", "os.remove")  # not of what links lead to
 _WRITERS = {"torch.serialization": "_open_zipfile_writer", "safetensors.torch": "save_file"}
 _NO_FILES = ("/dev", "/proc", "/sys")
 _CHUNK = 1 << 20
@@ -28,7 +30,7 @@ def install(module: Any) -> None:
     """Listen to this process, or have it hear of what a library writes."""
     folder = os.environ.get("PROFKIT_KEPT", "")
     if module is sys and folder:
-        hear = _Keeper(folder, os.path.dirname(os.environ["PROFKIT_TRIAL"])).hear
+        hear = _Keeper(folder, os.environ["PROFKIT_OWN"]).hear
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:  # faster than a method
             if event in _EVENTS:
@@ -58,22 +60,26 @@ class _Keeper:
         """Keep what is at the paths of an event, before it is changed."""
         if event == "open" and not (arguments[2] or 0) & _CHANGING:
             return
+        is_folder = event == "os.mkdir"
         paths = arguments[: 2 if event == "os.rename" else 1]
-        folders = arguments[len(paths) :] if event in _OF_NAMES else ()
+        folders = arguments[len(paths) + is_folder :] if event in _OF_NAMES else ()
         for number, path in enumerate(paths):
             if isinstance(path, (str, bytes)):
                 try:
                     opened = folders[number] if number < len(folders) else -1
-                    self._keep(_resolved(os.fsdecode(path), opened, event in _OF_NAMES))
+                    self._keep(_resolved(os.fsdecode(path), opened, event in _OF_NAMES), is_folder)
                 except (OSError, ValueError):  # the program will meet it, too
                     pass
 
-    def _keep(self, path: str) -> None:
+    def _keep(self, path: str, is_folder: bool) -> None:
         if path in self._known:
             return
         is_own = any(path == each or path.startswith(each + "/") for each in self._left_out)
         known = (os.path.lexists(f"{self._folder}/{kind}{path}") for kind in _KINDS)
-        if not (is_own or "/__pycache__/" in path or any(known)):
+        if is_folder and not is_own and not os.path.lexists(path):
+            with open(f"{self._folder}/made", "a", encoding="utf-8") as made:
+                made.write(f"{path}\n")
+        elif not (is_folder or is_own or "/__pycache__/" in path or any(known)):
             self._copy(path)
         self._known.add(path)
 

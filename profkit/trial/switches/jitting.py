@@ -37,7 +37,7 @@ def jax_jit(program: Any) -> None:
     """Functions that compute gradients, and optax's updates, are jitted where they are not."""
 
     watch = program.record.Watch()
-    program.faster = lambda function: _Attempt(program, function, watch)
+    program.faster = lambda function, code: _Attempt(program, function, watch, code)
     program.after.setdefault("optax", []).append(lambda optax: _optax(program, optax, watch))
 
 
@@ -83,14 +83,16 @@ class _Noting:
 
 
 class _Attempt:
-    """A function jitted, or as it is from its first failure on."""
+    """A function jitted, or as it is from its first failure on; `code` is what a user would jit."""
 
-    def __init__(self, program: Any, function: Any, watch: Any) -> None:
+    def __init__(self, program: Any, function: Any, watch: Any, code: str) -> None:
         self.program, self.function, self.watch = program, function, watch
+        self.line = f"{_target(code)} = jax.jit({code})"
         self.read: Any = None
         self.changed = ""
         self.jitted = program.jit(self._traced(function))
         self.__name__ = getattr(function, "__name__", "function")
+        program.record.finishing.append(self._finish)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jitted is not None:
@@ -106,10 +108,19 @@ class _Attempt:
                     "would only once"
                 )
             self.program.applied("jax-jit")
-            if self.__name__.isidentifier() and self.program.record.is_own(self.function):
-                self.program.record.facts["jitted"] = self.__name__
+            facts = self.program.record.facts
+            if self.line not in (lines := facts.get("jitted", "").splitlines()):
+                facts["jitted"] = "\n".join((*lines, self.line))
             return output
         return self.function(*args, **kwargs)
+
+    def _finish(self) -> None:
+        """A last look: what was read may have changed while there was no time for one."""
+        if self.jitted is not None and self.read is not None:
+            try:
+                self._compare(is_due=True)
+            except RuntimeError as changed:
+                self.program.record.failure = f"RuntimeError: {changed}"
 
     def _traced(self, function: Any) -> Any:
         """The function, which notes what it changes: its arguments, or what it reads."""
@@ -128,13 +139,20 @@ class _Attempt:
 
         return traced
 
-    def _compare(self) -> None:
+    def _compare(self, is_due: bool = False) -> None:
         """Raises RuntimeError where what the function reads from outside is not as at its trace."""
         self.read = self.read or self.program.record.state(self.function)
-        if name := self.watch.difference(self.read, self.function):
+        if name := self.watch.difference(self.read, self.function, is_due=is_due):
             raise RuntimeError(
                 f"{self.__name__} reads {name}, which has changed: jitted, it would keep the first"
             )
+
+
+def _target(code: str) -> str:
+    """The name that stands for jitted code from then on."""
+    if code.isidentifier():
+        return code
+    return "gradient" if code.startswith("jax.") else code.rpartition(".")[2]
 
 
 def _optax(program: Any, optax: Any, watch: Any) -> None:
@@ -146,10 +164,11 @@ def _optax(program: Any, optax: Any, watch: Any) -> None:
         if not program.is_running():
             return function
         if id(function) not in attempts:
-            attempts[id(function)] = _Attempt(program, function, watch)
+            attempts[id(function)] = _Attempt(program, function, watch, "tx.update")
         return attempts[id(function)]
 
     optax.GradientTransformation.update = property(update)
     optax.GradientTransformationExtraArgs.update = property(update)
-    apply, attempt = optax.apply_updates, _Attempt(program, optax.apply_updates, watch)
+    apply = optax.apply_updates
+    attempt = _Attempt(program, apply, watch, "optax.apply_updates")
     optax.apply_updates = lambda *args: (attempt if program.is_running() else apply)(*args)

@@ -17,7 +17,7 @@ def loader_workers(program: Any) -> None:
     """Datasets are read by worker processes, as many as there are cores, 8 at most, which stay."""
 
     def change(options: Any) -> bool:
-        workers = max(1, min(_MOST_WORKERS, len(os.sched_getaffinity(0)) - 1))
+        workers = max(1, min(_MOST_WORKERS, len(os.sched_getaffinity(0))))
         if (options.get("num_workers") or 0) >= workers:
             return False
         program.record.facts["workers"] = str(workers)
