@@ -88,6 +88,7 @@ class Evidence:
     slower: set[Combination] = field(default_factory=set)  # than without a switch, or failed
     interrupted: bool = False
     endless: float = 0.0
+    _judged: dict[tuple[Combination, int], checks.Judgment | None] = field(default_factory=dict)
 
     @property
     def unchanged(self) -> list[Result]:
@@ -210,9 +211,12 @@ class Evidence:
 
     def judgment(self, combination: Combination) -> checks.Judgment | None:
         """How far results are from the unchanged program's; None where there are none."""
-        runs = [run for run in self.of(combination) if not run.failure]
-        kinds = {switch.changes for switch in combination}
-        return checks.judged(self.unchanged, self.perturbed, runs, kinds)
+        key = combination, len(self.runs)
+        if key not in self._judged:
+            runs = [run for run in self.of(combination) if not run.failure]
+            kinds = {switch.changes for switch in combination}
+            self._judged[key] = checks.judged(self.unchanged, self.perturbed, runs, kinds)
+        return self._judged[key]
 
     def is_same(self, combination: Combination) -> bool:
         """Whether results are those of the unchanged program, as far as its switches declare; not

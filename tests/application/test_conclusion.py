@@ -189,3 +189,18 @@ def test_figures_of_further_fixes_say_what_they_are_of() -> None:
     of = r"speedup is of the step without the profiler, about [\d.]+ ms"
     assert re.search(rf"each {of}, and without the other\s+fixes", several)
     assert re.search(rf"the {of}\n", one)
+
+
+def test_an_idle_gpu_is_not_called_busy() -> None:
+    """It waits for another GPU, of which this process's calls say nothing."""
+    host = Host(Recording())
+    for _ in range(8):
+        with host.range("step"):
+            for number in range(10):
+                host.launch("stage()", 20 * US, after=host.now + 800 * US if number == 5 else 0)
+            host.synchronize()
+    text = " ".join(shown(host.recording.events()).split())
+    assert re.search(
+        r"no fix found; the GPU is idle for 7\d\.\d% of a median step, about 9\d\d", text
+    )
+    assert "profile these" not in text

@@ -97,13 +97,14 @@ def test_idle_time_after_a_wait_is_that_of_the_synchronization() -> None:
     assert ("idle", "launch-bound") not in parts or parts["idle", "launch-bound"] < 15
 
 
-def test_allocation_is_told_apart() -> None:
+@pytest.mark.parametrize("api", ["cuda", "hip"])
+def test_allocation_is_told_apart(api: str) -> None:
     host = Host(Recording())
     for _ in range(20):
-        host.call("cudaMalloc", 400 * US)
+        host.call(f"{api}Malloc", 400 * US)
         host.launch("a()", 20 * US)
         host.launch("b()", 20 * US)
-        host.call("cudaFree", 100 * US)
+        host.call(f"{api}Free", 100 * US)
         host.call("cudaHostRegister", 60 * US)
     parts = medians(only(host.recording.events()))
     assert parts["idle", "memory allocation"] == pytest.approx(400 + 100, abs=45)

@@ -188,6 +188,30 @@ for step, batch in enumerate(DataLoader(rows, 2)):
 """
 
 
+ITERATED = """
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+class Rows(IterableDataset):
+    def __iter__(self):
+        return iter(torch.ones(20, 2))
+for source in (Rows(), *SOURCES):
+    for batch in DataLoader(source, 2):
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("sources", "reason"),
+    [("[]", "not beside a dataset without indices, which each worker would read whole"),
+     ("[torch.ones(20, 2)]", "")],
+)  # fmt: skip
+def test_a_dataset_without_indices_is_read_by_no_workers(
+    tmp_path: Path, forks: TorchForks, sources: str, reason: str
+) -> None:
+    result = run(tmp_path, ITERATED.replace("SOURCES", sources), forks=forks)
+    assert SWITCHES["loader-workers"].lacks(result.features) == reason
+
+
 @pytest.mark.parametrize(
     ("reading", "change", "is_changing", "failure"),
     [("pass", "pass", False, ""), ("self.seen += 1", "pass", True, ""),
