@@ -620,26 +620,26 @@ def _by_range(program: _Program, name: str) -> Steps | None:
     work = program.work
     order = np.argsort(work.call_start, kind="stable")
     called, started = work.call_start[order], work.start[order]
-    found = _instances(program, name, called)
-    if not len(found):
+    instances = _instances(program, name, called)
+    if not len(instances):
         return None
     symbols, count = work.symbol[order].astype(np.int32), int(work.symbol.max()) + 1
     is_update = _ranks(program.events, work)[order] == _UPDATES
-    turns, period = _turns(symbols, count, np.append(0, np.cumsum(is_update)), found)
-    begin = turns if turns[-1] < len(found) else turns[:-1]
-    calls = called[found.low[begin]]
-    starts = _starts(work, started[found.low[begin]], calls)
+    turns, period = _turns(symbols, count, np.append(0, np.cumsum(is_update)), instances)
+    begin = turns if turns[-1] < len(instances) else turns[:-1]
+    calls = called[instances.low[begin]]
+    starts = _starts(work, started[instances.low[begin]], calls)
     last = int(turns[-1])
-    if is_whole := len(turns) == 2 and found.is_whole(work, order):
-        calls = starts = np.append(found.start[turns[:-1]], found.end[last - 1])
+    if is_whole := len(turns) == 2 and instances.is_whole(work, order):
+        calls = starts = np.append(instances.start[turns[:-1]], instances.end[last - 1])
     elif len(begin) == 1:
-        end = work.end[order[found.low[turns[0]] : found.high[last - 1]]].max()
+        end = work.end[order[instances.low[turns[0]] : instances.high[last - 1]]].max()
         starts, calls = np.append(starts, end), np.append(calls, end)
     parts = len(starts) - 1
-    marks = np.append(found.low[turns[:-1]], found.high[last - 1])
+    marks = np.append(instances.low[turns[:-1]], instances.high[last - 1])
     pattern = measured(symbols, marks, count)
     alike = pattern.alike[:parts] if pattern else np.ones(parts, dtype=np.bool_)
-    interrupted = np.logical_or.reduceat(found.interrupted[:last], turns[:-1])[:parts]
+    interrupted = np.logical_or.reduceat(instances.interrupted[:last], turns[:-1])[:parts]
     if (alike & ~interrupted).sum() > interrupted.sum():
         alike = alike & ~interrupted
     first = _steady(alike)[0] if alike.any() else 0
@@ -648,38 +648,44 @@ def _by_range(program: _Program, name: str) -> Steps | None:
     steps = _bounded(program, starts, calls, alike, (first, parts), basis)
     if steps is None:
         return None
-    before, unit = (first, "step") if first else (int(found.low[turns[0]]), "launch")
+    before, unit = (first, "step") if first else (int(instances.low[turns[0]]), "launch")
+    until = last if is_whole or last < len(instances) else int(turns[parts])
     spent = np.append(0, np.cumsum((work.end - work.start)[order]))
-    own = slice(int(turns[first]), last if is_whole or last < len(found) else int(turns[parts]))
-    until = found.low[own.stop] if own.stop < len(found) else found.high[own.stop - 1]
-    total = int(spent[until] - spent[found.low[own.start]])
-    ranged = int((spent[found.high] - spent[found.low])[own].sum())
     return replace(
         steps,
         before=before,
         unit=unit,
         left_out=max(0, int(starts[first] - work.start[0])),
-        outside=max(0.0, 1.0 - ranged / total) if total else 0.0,
+        outside=_outside(instances, spent, slice(int(turns[first]), until)),
     )
 
 
+def _outside(instances: _Instances, spent: Integers, own: slice) -> float:
+    """The share of the work from some instances' first to last that none of them submits."""
+    is_last = own.stop == len(instances)
+    end = instances.high[-1] if is_last else instances.low[own.stop]
+    total = int(spent[end] - spent[instances.low[own.start]])
+    ranged = int((spent[instances.high] - spent[instances.low])[own].sum())
+    return max(0.0, 1.0 - ranged / total) if total else 0.0
+
+
 def _turns(
-    symbols: npt.NDArray[np.int32], count: int, updates: Integers, found: _Instances
+    symbols: npt.NDArray[np.int32], count: int, updates: Integers, instances: _Instances
 ) -> tuple[Integers, int]:
     """The instances at which steps begin, and the end; how many a step has. It has several where
     every n-th one has an optimizer's kernels, or more of them: gradients are accumulated, or
     networks take turns."""
-    each = np.arange(len(found) + 1)
-    pattern = measured(symbols, np.append(found.low, found.high[-1]), count)
+    each = np.arange(len(instances) + 1)
+    pattern = measured(symbols, np.append(instances.low, instances.high[-1]), count)
     if pattern is None or pattern.alike.all() or not pattern.alike.any():
         return each, 1
     last = np.flatnonzero(~pattern.alike)
     apart = np.diff(last)
     period = int(apart[0]) if len(apart) else 0
     is_regular = period > 1 and (apart == period).all() and last[0] < period
-    by_instance = updates[found.high] - updates[found.low]
+    by_instance = updates[instances.high] - updates[instances.low]
     usual = by_instance[pattern.alike].max()
-    is_regular &= len(found) - 1 - last[-1] < period
+    is_regular &= len(instances) - 1 - last[-1] < period
     if not is_regular or by_instance[last].min() <= _MORE_UPDATES * usual:
         return each, 1
     turns = last + 1
