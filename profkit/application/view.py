@@ -149,11 +149,11 @@ def _without_fixes(application: Application) -> str:
 
 
 def _without_profiler(application: Application) -> str:
-    """The time of a step without a profiler, measured or as replayed."""
-    what_if = application.what_if
-    return (
-        f"{'' if application.known else 'about '}{number(what_if.present, 's') if what_if else ''}"
-    )
+    """The time of a step without a profiler, measured or about as replayed."""
+    if (what_if := application.what_if) is None:
+        return ""
+    present = what_if.present
+    return number(present, "s") if application.known else f"about {number(present, 's', 2)}"
 
 
 def _named(parts: StepParts, part: Part) -> str:
