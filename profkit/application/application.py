@@ -206,9 +206,10 @@ class Application(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def is_slowed_down(self) -> bool:
-        """Whether nsys, which slows hosts down, makes steps longer; False where it is not known."""
+        """Whether the profiler, which slows hosts down, makes steps longer; False where it is not
+        known."""
         what_if = self.what_if
-        if what_if is None or self.known or self.events.profiler != "nsys":
+        if what_if is None or self.known:
             return False
         return what_if.present < _SLOWED_DOWN * what_if.recorded
 

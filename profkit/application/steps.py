@@ -662,8 +662,7 @@ def _by_range(program: _Program, name: str) -> Steps | None:
 
 def _outside(instances: _Instances, spent: Integers, own: slice) -> float:
     """The share of the work from some instances' first to last that none of them submits."""
-    is_last = own.stop == len(instances)
-    end = instances.high[-1] if is_last else instances.low[own.stop]
+    end = instances.high[-1] if own.stop == len(instances) else instances.low[own.stop]
     total = int(spent[end] - spent[instances.low[own.start]])
     ranged = int((spent[instances.high] - spent[instances.low])[own].sum())
     return max(0.0, 1.0 - ranged / total) if total else 0.0

@@ -21,6 +21,7 @@ from profkit.application.parts import (
     others_share,
 )
 from profkit.application.steps import BasisKind, Steps
+from profkit.application.what_if import USUAL_HOST
 from profkit.rules import finding_text
 from profkit.rules.checklist import WORTH_ACTING
 from profkit.timeline.callers import Caller, caller_words
@@ -36,10 +37,13 @@ _MUCH_IDLE = 0.1  # share of the step, chosen: it needs a word where no fix is f
 _SHOWN_FROM = 0.01  # share of the step of a cause in the conclusion, chosen
 _PICKS = 8  # launches to profile that are listed, chosen: the others are in JSON
 _MANY_COPIES = 10  # of a step, named whatever their time is; chosen
-_WITHOUT_NSYS = (  # 31 programs on H100 and H200, timed without a profiler: median 0.71
-    "mostly shorter: nsys slows the host down; a {} took 0.4 to 1.1 of this, typically 0.7, in "
-    "recorded programs"
-)
+_WITHOUT = {
+    "nsys": (  # 31 programs on H100 and H200, timed without a profiler: median 0.71
+        "mostly shorter: nsys slows the host down; a {} took 0.4 to 1.1 of this, typically 0.7, in "
+        "recorded programs"
+    ),
+    "torch.profiler": f"the host is taken to take {USUAL_HOST} of its time, as measured for nsys",
+}
 _SLOW, _MUCH_SLOWER = 1.5, 1.1  # of the median: a step, and the mean; chosen
 _NOTE = (
     "Each instant belongs to one part: to kernels, else communication, copies, memset, idle. "
@@ -176,7 +180,8 @@ def _whose(application: Application) -> str:
 def _recording(application: Application, path: str) -> Iterator[doc.Row]:
     events, steps = application.events, application.processes[0].steps
     if application.is_slowed_down:
-        yield doc.Row("Without nsys", _WITHOUT_NSYS.format(steps.basis.unit))
+        text = _WITHOUT[events.profiler].format(steps.basis.unit)
+        yield doc.Row(f"Without {events.profiler}", text)
     yield doc.Row("Timeline", literal(path))
     names = dict.fromkeys(literal(gpu.name) for gpu in events.gpus)
     yield doc.Row("GPU", ", ".join(names) or "unknown")
@@ -188,8 +193,7 @@ def _recording(application: Application, path: str) -> Iterator[doc.Row]:
 def _left_out(steps: Steps) -> str:
     texts = []
     if steps.before:
-        words = plural(steps.before, steps.unit)
-        why = f" ({steps.why})" if steps.why else ""
+        words, why = plural(steps.before, steps.unit), f" ({steps.why})" if steps.why else ""
         texts.append(f"{words} in {number(steps.left_out / 1e9, 's')} before{why}")
     if odd := int((~steps.typical).sum()):
         share = 1 - float(steps.wall.sum() / np.diff(steps.bounds).sum())

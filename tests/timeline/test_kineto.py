@@ -142,6 +142,15 @@ def test_profiler_steps_are_steps(tmp_path: Path, profkit_cli: Cli) -> None:
     assert "a timeline, not a report" in profkit_cli("diff", path, path, status=5).stderr
 
 
+def test_a_host_that_launches_says_what_is_taken_of_its_time(
+    tmp_path: Path, profkit_cli: Cli
+) -> None:
+    """Kernels of 10 µs, each launched 15 µs after the one before."""
+    shown = profkit_cli("timeline", str(write(tmp_path / "x.json", steps(6)))).stdout
+    assert "Without torch.profiler" in shown
+    assert "0.65 of its time, as measured for nsys" in " ".join(shown.split())
+
+
 def test_the_number_0_joins_no_call_and_no_kernel(tmp_path: Path) -> None:
     events = steps(6)
     for event in events:
