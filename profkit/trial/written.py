@@ -28,11 +28,10 @@ def put_back(folder: Path, here: Path) -> tuple[Written, ...]:
     rows += [written(path, "changed") for path in large]
     new = (path for _, path in _pairs(folder / "new") if path.is_file() and _is_of(path, here))
     rows += [written(path, "removed" if _is_removed(path) else "new") for path in new]
-    made = folder / "made"
-    for line in reversed(made.read_text("utf-8").splitlines() if made.exists() else []):
-        if _is_of(Path(line), here):
-            with suppress(OSError):  # not empty, or gone
-                Path(line).rmdir()
+    made = [path.parent for _, path in _pairs(folder / "made") if _is_of(path.parent, here)]
+    for path in sorted(made, reverse=True):  # the inner ones first
+        with suppress(OSError):  # not empty, or gone
+            path.rmdir()
     return tuple(rows)
 
 

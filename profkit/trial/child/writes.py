@@ -3,7 +3,7 @@
 Any Python from 3.9 on loads this file at its start, as a hook of `sys`, without profkit, and as one
 of libraries that write files without Python's `open`. PROFKIT_KEPT is a folder: what was at PATH is
 in `kept/PATH`, or its size and time in `large/PATH` where it is too large; `new/PATH` was not there
-before, nor were the folders in the lines of `made`. `profkit.trial.written` puts it back.
+before, nor the folder PATH of `made/PATH/.profkit`. `profkit.trial.written` puts it back.
 """
 
 from __future__ import annotations
@@ -77,8 +77,7 @@ class _Keeper:
         is_own = any(path == each or path.startswith(each + "/") for each in self._left_out)
         known = (os.path.lexists(f"{self._folder}/{kind}{path}") for kind in _KINDS)
         if is_folder and not is_own and not os.path.lexists(path):
-            with open(f"{self._folder}/made", "a", encoding="utf-8") as made:
-                made.write(f"{path}\n")
+            os.close(os.open(self._place("made", f"{path}/.profkit"), os.O_CREAT))
         elif not (is_folder or is_own or "/__pycache__/" in path or any(known)):
             self._copy(path)
         self._known.add(path)
