@@ -178,8 +178,8 @@ def _savings(what_if: WhatIf) -> dict[str, float]:
     savings = {name: saved(change) for name, change in CHANGES.items()}
     least = 1 - 1 / NAMED_STORY
     has_data = any(map(is_pageable, what_if.replay.works))  # small copies are no finding
-    of_waits = ("saved_by_prefetch", *["saved_by_pinned_copies"][:has_data])
-    others = plan(name for name in of_waits if savings[name] >= least)
+    of_waits = {"saved_by_prefetch": True, "saved_by_pinned_copies": has_data}
+    others = plan(name for name, has in of_waits.items() if has and savings[name] >= least)
     faster = Change(
         kernels={work.group: FASTER for work in what_if.replay.works if work.role == "kernel"}
     )

@@ -49,18 +49,18 @@ def _random_states() -> str:
 
 
 @contextmanager
-def _noting(found: set[str]) -> Iterator[None]:
+def _noting(changes: set[str]) -> Iterator[None]:
     """Note what is printed and logged, but by JAX, and its warnings."""
     record = logging.getLogRecordFactory()
 
     def noted(name: str, *args: Any, **kwargs: Any) -> Any:
         if not name.startswith("jax"):
-            found.add("what is logged")
+            changes.add("what is logged")
         return record(name, *args, **kwargs)
 
     logging.setLogRecordFactory(noted)
     try:
-        out, error = (_Noting(stream, found) for stream in (sys.stdout, sys.stderr))
+        out, error = (_Noting(stream, changes) for stream in (sys.stdout, sys.stderr))
         with redirect_stdout(out), redirect_stderr(error):
             yield
     finally:
@@ -70,15 +70,15 @@ def _noting(found: set[str]) -> Iterator[None]:
 class _Noting:
     """A stream that notes whether something is written to it."""
 
-    def __init__(self, stream: Any, found: set[str]) -> None:
-        self.stream, self.found = stream, found
+    def __init__(self, stream: Any, changes: set[str]) -> None:
+        self.stream, self.changes = stream, changes
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> Any:
         if "Warning" not in text:
-            self.found.add("what is printed")
+            self.changes.add("what is printed")
         return self.stream.write(text)
 
 
