@@ -17,9 +17,10 @@ from profkit.trial.trial_file import Changes
 _EARLY = 5  # results of a series that are compared one by one, before errors have grown
 _LATE = 12  # results from which on the mean of the last third is compared too
 _OWN = 3.0  # chosen: times the difference of two unchanged runs
-# The same of one number, as a mean, whose differences by chance have a ratio of two normal
-# deviates: it is larger in 2 atan(1/20) / pi = 3%.
-_OWN_OF_ONE = 20.0
+# The same of one number, as a mean: differences by chance are normal deviates, and one exceeds the
+# root mean square of 1, 2 or 3 others so many times in 3%, by Student's distribution.
+_OWN_OF_ONE = (20.0, 5.5, 3.8)
+MOST_PERTURBED = len(_OWN_OF_ONE)
 _PERTURBED = 10.0  # chosen: kernels round in other places, parameters are perturbed in one
 # Chosen: relative differences of the first results, and of later ones, that no switch of a kind is
 # blamed for. FP32 sums in another order move a loss by 1e-7 to 1e-5.
@@ -51,7 +52,8 @@ _UPDATED, _UPDATED_AT_MOST = 0.3, 0.75
 # Chosen: how far the ends of two whole runs may be apart, of what was printed on the way.
 Ends = Literal["equal", "rounded", "drawn"]
 _ENDS: Mapping[Ends, float] = {"equal": 1e-3, "rounded": 0.1, "drawn": 0.25}
-_OWN_PARTED = 2.0  # chosen: times as far as one that differs by a rounding error at its start
+# The same of those that differ by a rounding error at their start; of one, chosen: less than that.
+_OWN_PARTED = (2.0, *_OWN_OF_ONE[1:])
 
 Value = Sequence[float | None] | None
 Row = Sequence[Value]
@@ -128,13 +130,12 @@ def _judgments(
         measures: list[Measure] = [_of_tokens] if name == _TOKENS else [early, _late]
         for is_late, measure in enumerate(measures):
 
-            def largest(others: Runs, both: bool = False) -> float:
+            def apart(others: Runs, both: bool = False) -> list[float]:
                 rows = [(o.printed if is_printed else o.results).get(name, ()) for o in others]  # noqa: B023
                 pairs = [(row, other) for other in rows if other or not is_printed]  # noqa: B023
-                pairs += [(b, a) for a, b in pairs] if both else []
-                return max((measure(a, b) for a, b in pairs), default=0.0)  # noqa: B023
+                return [max(measure(a, b), measure(b, a) if both else 0.0) for a, b in pairs]  # noqa: B023
 
-            own = largest(unchanged[1:])
+            own = max(apart(unchanged[1:]), default=0.0)
             if is_printed and own > _REPEATABLE:
                 continue
             limits = [_OWN * own]
@@ -146,18 +147,19 @@ def _judgments(
                 is_drawn = kind != "rounding" or "dropout" in features or is_late
                 if kind:
                     others = [run for run in perturbed if run.perturbed == kind]
-                    moved = largest(others, both=kind == "random")  # either may be the smaller one
+                    moved = apart(others, both=kind == "random")  # either may be the smaller one
                     is_one = is_late or is_end or is_printed
                     several = _OWN if is_drawn else _PERTURBED
-                    limits.append((_OWN_OF_ONE if is_one else several) * moved)
-                    if kind == "random" and moved:
+                    most = several * max(moved, default=0.0)
+                    limits.append(_of_numbers(moved, _OWN_OF_ONE) if is_one else most)
+                    if kind == "random" and any(moved):
                         limits.append(_OWN * _scatter(row))
                 if each in {"rounding", "precision"} and features & _HALF:
                     limits.append(_ROUNDING_OF_HALF)
                 if each == "rounding" and _TF32 in features and not name.startswith(_PARAMETERS):
                     limits.append(_ROUNDING_OF_TF32)
             allowed = max(limits) if is_random else min(max(limits), _MOST)
-            yield Judgment(largest(runs), allowed, bool(is_late), name)
+            yield Judgment(max(apart(runs), default=0.0), allowed, bool(is_late), name)
 
 
 def _of_updates(
@@ -204,6 +206,11 @@ def _is_whole(row: Row) -> bool:
     return all(value is not None and value[1:2] == [0.0] for value in row)
 
 
+def _of_numbers(moved: Sequence[float], times: Sequence[float]) -> float:
+    """So many times the root mean square of what perturbations do to a number; 0 of none."""
+    return times[len(moved) - 1] * math.hypot(*moved) / math.sqrt(len(moved)) if moved else 0.0
+
+
 def _scatter(row: Row) -> float:
     """The relative standard deviation of a series: what other random numbers make of one result."""
     known = [value for value in map(_first, row) if not math.isnan(value)]
@@ -232,15 +239,15 @@ def _apart_as_printed(x: Value, y: Value) -> float:
     return abs(before - after) / scale if scale else math.inf
 
 
-def parted(before: Runs, changed: Result, kind: Ends, perturbed: Result | None = None) -> str:
+def parted(before: Runs, changed: Result, kind: Ends, perturbed: Runs = ()) -> str:
     """A printed series whose last quarter has another mean in a changed whole run than in the first
     run `before`, "" without; others of these print the same as far as they go. It may be a quarter
     of the series' size where random numbers or a lower precision are "drawn" in, next to nothing
-    where first results are "equal", and as far as that of a `perturbed` unchanged run lies, a few
+    where first results are "equal", and as far as those of `perturbed` unchanged runs lie, a few
     times."""
     first, *others = [{**run.results, **run.printed} for run in before]
     after, has_tokens = {**changed.results, **changed.printed}, _TOKENS in first
-    own = {**perturbed.results, **perturbed.printed} if perturbed else {}
+    own = [{**run.results, **run.printed} for run in perturbed]
     for name, row in first.items():
         earlier = (_early(_apart_as_printed, row, o[name]) for o in others if name in o)
         pairs = _printed_pairs(row, after.get(name, ()))
@@ -250,7 +257,8 @@ def parted(before: Runs, changed: Result, kind: Ends, perturbed: Result | None =
         size = max(statistics.mean(abs(x) for x, _ in pairs), abs(pairs[-1][0]))
         places = max((value[1] or 0.0 for value in row if value and len(value) > 1), default=0.0)
         allowed = _ENDS[kind] * size + 1.5 * places
-        allowed = max(allowed, _OWN_PARTED * _apart_at_end(_printed_pairs(row, own.get(name, ()))))
+        moved = [_apart_at_end(_printed_pairs(row, series.get(name, ()))) for series in own]
+        allowed = max(allowed, _of_numbers(moved, _OWN_PARTED))
         if _apart_at_end(pairs) > allowed:
             return name
     return ""

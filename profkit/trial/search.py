@@ -275,10 +275,17 @@ class _Search:
             return 0.0
         chosen, again = self.worthy, self.whole_cost(())
         judged = filter(None, map(self.evidence.judgment, chosen))
-        is_spared = any(each.difference for each in judged) and again < _SPARED * self.budget
+        is_seen = any(run.is_whole for run in self.evidence.perturbed)
+        is_spared = any(each.difference for each in judged) and not is_seen and self.is_short
         if not any(run.is_whole for run in unchanged):
             chosen.add(())
         return sum(map(self.whole_cost, chosen)) + again * is_spared
+
+    @property
+    def is_short(self) -> bool:
+        """Whether another whole unchanged run is known to take little of the budget."""
+        is_known = any(run.is_whole for run in self.evidence.unchanged)
+        return is_known and self.whole_cost(()) < _SPARED * self.budget
 
     def whole_cost(self, combination: Combination) -> float:
         """Expected seconds of a whole run, with its imports: what comes after the units that count
@@ -384,7 +391,12 @@ class _Search:
         return self.used(max(self.proof(combination) + before, run + proofs)) <= 1
 
     def run(
-        self, combination: Combination, *, perturb: Perturbation = "", is_paired: bool = False
+        self,
+        combination: Combination,
+        *,
+        perturb: Perturbation = "",
+        grace: float = 0.0,
+        is_paired: bool = False,
     ) -> Result:
         """A run, after one of the base where the last two were others, and it is in no pair."""
         evidence, names = self.evidence, tuple(switch.name for switch in self.base)
@@ -393,7 +405,7 @@ class _Search:
             self.run(self.base)
         self.tell(" + ".join(switch.name for switch in combination) or "unchanged")
         kept = self.reserved if evidence.runs else 0.0
-        result = self.measure(combination, perturb=perturb, kept=kept)
+        result = self.measure(combination, perturb=perturb, grace=grace, kept=kept)
         if self._is_compiling(combination, result) and self.used(result.seconds) < 1:
             # Of what is in its cache now.
             result = self.measure(combination, perturb=perturb, kept=kept)
@@ -555,19 +567,26 @@ def _is_idle(trial: _Search, switch: Switch, result: Result) -> bool:
 
 
 def _is_clean(trial: _Search, combination: Combination) -> bool:
-    """Whether results are the same, after perturbed runs where that is not clear without."""
-    for switch in combination:
-        if checks.KINDS[switch.changes] and not trial.evidence.is_same(combination):
-            _perturb(trial, checks.KINDS[switch.changes])
-    return trial.evidence.is_same(combination)
-
-
-def _perturb(trial: _Search, kind: Perturbation) -> None:
-    """An unchanged run with a perturbation, once, where there are results to compare."""
+    """Whether results are the same, after perturbed runs where that is not clear without: more of
+    them where a single number of each run is in question, which may be small by chance."""
     evidence = trial.evidence
-    first, known = evidence.unchanged[0], {run.perturbed for run in evidence.runs}
-    if first.results and kind not in known and "torch" in first.features:
-        trial.run((), perturb=kind)
+    kinds = {checks.KINDS[switch.changes] for switch in combination} - {""}
+    for most in range(1, checks.MOST_PERTURBED + 1):
+        for kind in sorted(kinds):
+            judgment = evidence.judgment(combination)
+            if not evidence.is_same(combination) and (most == 1 or (judgment and judgment.is_late)):
+                _perturb(trial, kind, most)
+    return evidence.is_same(combination)
+
+
+def _perturb(trial: _Search, kind: Perturbation, most: int = 1) -> None:
+    """An unchanged run with a perturbation, `most` times in all, where there are results to
+    compare; to its end where that is near, as ends are compared too."""
+    evidence = trial.evidence
+    first, known = evidence.unchanged[0], [run.perturbed for run in evidence.runs]
+    is_possible = most == 1 or trial.used(trial.cost(())) < 1
+    if first.results and known.count(kind) < most and "torch" in first.features and is_possible:
+        trial.run((), perturb=kind, grace=trial.whole_cost(()) * trial.is_short)
 
 
 def gains(evidence: Evidence, combination: Combination, least: float = _PROMISING) -> bool:
@@ -712,7 +731,5 @@ def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
     for combination in dict.fromkeys([*chosen, *alone]):
         trial.prove(combination, 1.0, _LAST_PAIRS)
     for combination in evidence.combinations:
-        if not evidence.is_same(combination):
-            for kind in {checks.KINDS[switch.changes]: 0 for switch in combination}:
-                if kind and trial.used(trial.cost(())) < 1:
-                    _perturb(trial, kind)
+        if trial.used(trial.cost(())) < 1:
+            _is_clean(trial, combination)

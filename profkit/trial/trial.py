@@ -158,7 +158,8 @@ class _Runner:
                 on_record=None if self.first or self.folder else self._prepare,
             )
 
-        prepared = None if grace else self._forked(switches)  # its output is compared
+        is_shown = grace and not perturb  # its output is compared
+        prepared = None if is_shown else self._forked(switches)
         result = run(prepared)
         if prepared and not (fault := self._fault(result)):
             self.forks += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -16,6 +17,7 @@ from profkit.trial.trial_file import Status, TrialFile, TrialRow
 Names = tuple[str, ...]
 RunWhole = Callable[[Names, Perturbation], Result]
 RunPlain = Callable[[], Result | None]
+RunOwn = Callable[[], Result]
 _Fault = tuple[Status, str]
 _PARTED = "in whole runs, the last of"
 _UNSEEN = "; there was no time to see how far they do by themselves"
@@ -46,8 +48,9 @@ def _confirmed(
     runs = evidence.unchanged
     proven = [row.switches for row in trial.rows if row.status == "faster"]
     kinds = {row.switches: _ends(evidence, row) for row in trial.rows}
+    perturb = {row.switches: checks.KINDS[row.changes] or "rounding" for row in trial.rows}
     if not any(run.stopped for run in runs):
-        faults = {names: _fault_of_runs(evidence, names, kinds[names]) for names in proven}
+        faults = {n: _fault_of_runs(evidence, n, kinds[n], perturb[n]) for n in proven}
         several = len(evidence.runs) > 1
         checked = "Exit code and output are as unchanged, but for numbers" if several else ""
     else:
@@ -59,13 +62,11 @@ def _confirmed(
         runs = [before, *runs] if before else []
         ends = {n: before if before.failure else run_whole(n, "") for n in chosen if before}
         whole_faults = {n: _fault(runs, end, kinds[n]) for n, end in ends.items()}
-        perturb = {row.switches: checks.KINDS[row.changes] or "rounding" for row in trial.rows}
         parted = [n for n, fault in whole_faults.items() if fault and fault[1].startswith(_PARTED)]
-        owns = {kind: run_whole((), kind) for kind in dict.fromkeys(perturb[n] for n in parted)}
+        owns = {kind: _of(evidence.perturbed, kind, is_whole=True) for kind in perturb.values()}
         for n in parted:
-            own = owns[perturb[n]]
-            fault = _fault(runs, ends[n], kinds[n], own)
-            whole_faults[n] = fault and (fault[0], fault[1] + _UNSEEN if own.failure else fault[1])
+            run_own = partial(run_whole, (), perturb[n])
+            whole_faults[n] = _fault_of_ends(runs, ends[n], kinds[n], owns[perturb[n]], run_own)
         longer = f"take more than {evidence.endless:.0f} s and " if evidence.endless else ""
         unmade: _Fault = ("unverified", f"whole runs {longer}were not compared")
         faults = {names: whole_faults.get(names, unmade) for names in proven}
@@ -90,10 +91,30 @@ def _row(row: TrialRow, fault: _Fault | None) -> TrialRow:
     return replace(row, status=fault[0], reason=fault[1]) if fault else row
 
 
-def _fault_of_runs(evidence: Evidence, names: Names, kind: Ends) -> _Fault | None:
+def _fault_of_runs(
+    evidence: Evidence, names: Names, kind: Ends, perturb: Perturbation
+) -> _Fault | None:
     runs = (run for run in evidence.runs if run.switches == names and not run.failure)
-    faults = (_fault(evidence.unchanged, run, kind) for run in runs)
+    perturbed = _of(evidence.perturbed, perturb)
+    faults = (_fault(evidence.unchanged, run, kind, perturbed) for run in runs)
     return next(filter(None, faults), None)
+
+
+def _fault_of_ends(
+    runs: Sequence[Result], end: Result, kind: Ends, owns: list[Result], run_own: RunOwn
+) -> _Fault | None:
+    """What speaks against a whole run that seems to end elsewhere, after as many perturbed whole
+    runs as it takes, and there is time for, to see how far ends are apart by themselves."""
+    while (fault := _fault(runs, end, kind, owns)) and len(owns) < checks.MOST_PERTURBED:
+        own = run_own()
+        if own.failure:
+            return fault[0], fault[1] + _UNSEEN
+        owns.append(own)
+    return fault
+
+
+def _of(perturbed: Sequence[Result], kind: Perturbation, *, is_whole: bool = False) -> list[Result]:
+    return [run for run in perturbed if run.perturbed == kind and run.is_whole >= is_whole]
 
 
 def _wholes(runs: Sequence[Result]) -> list[Result]:
@@ -110,7 +131,7 @@ def _ends(evidence: Evidence, row: TrialRow) -> Ends:
 
 
 def _fault(
-    before: Sequence[Result], changed: Result, kind: Ends, perturbed: Result | None = None
+    before: Sequence[Result], changed: Result, kind: Ends, perturbed: Sequence[Result] = ()
 ) -> _Fault | None:
     """What speaks against a whole run with switches, of unchanged ones of which the first is whole
     and the others may be shorter."""

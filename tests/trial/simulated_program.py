@@ -16,7 +16,8 @@ SWITCHES = {switch.name: switch for switch in all_switches()}
 @dataclass
 class SimulatedProgram:
     """`gains` are factors by switch, `moved` relative changes of the losses by it,
-    `perturbed` those by a perturbation; `more` are seconds that each run with a switch is longer.
+    `perturbed` those by a perturbation, and `chaos` how far later results scatter once anything is
+    other; `more` are seconds that each run with a switch is longer.
     Its input takes `loading` seconds a step, a quarter more with what is `contending` for the host.
     What is `failing` is a switch, or several joined by " + " that fail together. Times vary by
     `between` from process to process, by `within` from step to step, and drift over the trial."""
@@ -28,6 +29,7 @@ class SimulatedProgram:
     hanging: tuple[str, ...] = ()
     compiling: str = ""
     perturbed: float = 1e-6
+    chaos: float = 0.0
     between: float = 0.005
     within: float = 0.02
     drift: float = 0.0
@@ -46,6 +48,7 @@ class SimulatedProgram:
         self.random = random.Random(self.seed)
         self.now = 0.0
         self.names: list[tuple[str, ...]] = []
+        self.apart: dict[tuple[str, ...], float] = {}
 
     def measure(
         self,
@@ -78,6 +81,8 @@ class SimulatedProgram:
             self.perturbed if perturb else 0.0
         )
         off += 0.0 if self.seeded else draw(0, 0.05)
+        late = self.apart.setdefault(names, draw(0, self.chaos)) if off else 0.0
+        late = draw(0, self.chaos) if perturb else late
         seconds = self.seconds + sum(self.more.get(name, 0.0) for name in names)
         self.now += seconds
         return Result(
@@ -89,7 +94,11 @@ class SimulatedProgram:
                 step * (40.0 if is_late and place < 30 else 1.0) * math.exp(draw(0, self.within))
                 for place in range(55)
             ),
-            results={"losses": [[loss * (1 + off)] for (loss,) in losses]},
+            results={
+                "losses": [
+                    [loss * (1 + off + late * (place > 20))] for place, (loss,) in enumerate(losses)
+                ]
+            },
             features=self.features,
             applied=frozenset(names),
             limit="input" if is_loading else self.limit,  # type: ignore[arg-type]

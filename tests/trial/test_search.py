@@ -44,6 +44,18 @@ def test_what_changes_results_is_never_faster() -> None:
     assert not any("compile" in each.switches for each in trial.rows if each.status == "faster")
 
 
+def test_later_results_that_scatter_by_themselves_are_no_change_of_results() -> None:
+    """Each of a program's perturbed runs is as far off by chance as one with a switch."""
+    programs = [
+        SimulatedProgram({"tf32": 2.0}, {"tf32": 1e-4}, chaos=0.05, seed=seed) for seed in range(30)
+    ]
+    found = [program.trial("tf32").lower == ("tf32",) for program in programs]
+    assert sum(found) >= 28
+    for seed in range(10):
+        program = SimulatedProgram({"tf32": 2.0}, {"tf32": 0.06}, chaos=2e-3, seed=seed)
+        assert row(program.trial("tf32"), "tf32").status == "changes results"
+
+
 def test_lower_precision_stands_apart() -> None:
     program = SimulatedProgram(gains={"bf16": 1.5}, moved={"bf16": 3e-3})
     trial = program.trial()

@@ -132,6 +132,7 @@ def test_a_gain_is_not_verified_where_whole_runs_end_elsewhere() -> None:
     assert row(ending(0.2), "compile").status == "unverified"
     assert "loss" in row(ending(0.2), "compile").reason
     assert ending(0.2, perturbed=0.5).best == ("compile",)  # it ends anywhere
+    assert ending(0.6, perturbed=0.8).best == ("compile",)  # so do several
     assert "no time to see how far" in row(ending(0.2, perturbed=None), "compile").reason
     assert ending(0.95, place=1e-3, moved=1e-5).best == ("compile",)
     assert ending(0.95, place=1e-3).best == ()  # though its first results are equal

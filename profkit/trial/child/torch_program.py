@@ -77,6 +77,7 @@ class TorchProgram:
         self._adopted: list[Any] = []
         self._adopting = threading.local()
         self._names: dict[str, int] = {}
+        self._signs = time.time_ns() % 9973 + 1  # another in each run
         self._calls: dict[str, int] = {}
         self._leader: Any = None
         self._leaders: list[Any] = []
@@ -590,18 +591,19 @@ class TorchProgram:
         return None
 
     def _perturb(self, module: Any) -> None:
-        """Change parameters by one rounding error, or round them to bfloat16, and change the
-        device's random numbers."""
+        """Change parameters by one rounding error, of other signs in each run, or round them to
+        bfloat16 after an eighth of one, and change the device's random numbers."""
         torch = self.torch
         is_lower = self.record.plan["perturb"] == "precision"
         with torch.no_grad():
             for parameter in filter(torch.is_floating_point, module.parameters()):
+                place = torch.arange(parameter.numel(), device=parameter.device)
+                sign = (place * self._signs >> 10) % 2 * 2 - 1
+                eps = torch.finfo(torch.bfloat16 if is_lower else parameter.dtype).eps
+                error = sign.to(parameter.dtype) * (eps / (8 if is_lower else 1))
+                parameter.mul_(1 + error.reshape(parameter.shape))
                 if is_lower:
                     parameter.copy_(parameter.bfloat16())
-                    continue
-                place = torch.arange(parameter.numel(), device=parameter.device)
-                sign = (place % 2 * 2 - 1).reshape(parameter.shape).to(parameter.dtype)
-                parameter.mul_(1 + sign * torch.finfo(parameter.dtype).eps)
         if torch.cuda.is_initialized():
             torch.rand(1, device="cuda")
         elif "dropout" in self.record.plan["features"]:
