@@ -425,7 +425,7 @@ class _Reader:
 
     def _together(self, items: Sequence[PlanItem]) -> tuple[float, float]:
         """What all fixes of the plan likely and at best give: by replay, and no less than any of
-        them alone, which may gain more than a replay knows."""
+        them alone, which may gain more than a replay knows; likely no more than their product."""
         if self._what_if is None:
             return math.nan, math.nan
         open_ = [item for item in self._causes if not (item.tried and item.tried.is_in_vain)]
@@ -439,7 +439,8 @@ class _Reader:
         replayed = self._what_if.best(change)
         single = max((item.gain for item in items), default=1.0)
         highest = max((*(item.high for item in items), single))
-        return max(replayed ** _reached(items), single), max(replayed, highest)
+        likely = min(replayed ** _reached(items), math.prod(item.gain for item in items))
+        return max(likely, single), max(replayed, highest)
 
 
 def _module_ranges(events: Events, parts: StepParts) -> ModuleRanges | None:

@@ -44,11 +44,14 @@ _AMPERE = 1024  # FLOP of TF32 in a cycle of an SM, `hardware.gpus`
 RATES = {
     "FP64": "tensor_fp64",
     "FP32": "fp32",
+    "3xTF32": "tensor_tf32",
     "TF32": "tensor_tf32",
     "BF16": "tensor_bf16",
     "FP16": "tensor_fp16",
 }
 """The rates in `hardware.gpus` of the arithmetic that names say."""
+_TIMES = {"3xTF32": 3}  # products for each
+_FIXED = {"TF32": {"FP64", "3xTF32"}, "BF16": {"FP64"}, "FP16": {"FP64"}}
 IMAGES = frozenset({CONVOLUTION, "pooling", "norm"})
 """Kinds that have kernels for either order of channels and pixels."""
 _HALVES = {"BF16", "FP16"}
@@ -56,7 +59,7 @@ MULTIPLYING = {*PRODUCTS, ATTENTION}
 _SHARES: Mapping[str, Callable[[KernelTraits], bool]] = {
     "double_share": lambda each: each.double,
     "fp32_product_share": lambda each: each.kind in MULTIPLYING and each.arithmetic == "FP32",
-    "tf32_product_share": lambda each: each.kind in MULTIPLYING and each.arithmetic == "TF32",
+    "tf32_product_share": lambda each: each.kind in MULTIPLYING and "TF32" in each.arithmetic,
     "layout_share": lambda each: each.layout,
     "planar_share": lambda each: each.planar and each.kind in IMAGES,
     "unaligned_share": lambda each: each.aligned < ALIGNED,
@@ -81,13 +84,13 @@ def convert(replay: Replay, arithmetic: str) -> None:
 
 def converted(traits: KernelTraits, arithmetic: str, rates: Mapping[str, float]) -> float:
     """The share of a kernel's time that remains at best."""
-    if arithmetic != "FP32" and traits.arithmetic == "FP64":
+    if traits.arithmetic in _FIXED.get(arithmetic, ()):
         return 1.0  # which no switch changes
     if traits.kind in MULTIPLYING:
         now, then = (
             rates.get(RATES.get(each, ""), 0.0) for each in (traits.arithmetic, arithmetic)
         )
-        share = now / then if now and then else 1.0
+        share = now / then / _TIMES.get(traits.arithmetic, 1) if now and then else 1.0
         is_slower = traits.older and traits.arithmetic == "TF32" and now > _AMPERE
         return min(1.0, share * (OLDER if is_slower and share < 1 else 1.0))
     if arithmetic == "FP32":

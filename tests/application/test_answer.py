@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import statistics
 from functools import cache
@@ -109,6 +110,7 @@ def test_a_picked_kernel_has_its_finding_and_no_more_than_amdahl_gives() -> None
     assert result.together_high >= max(item.high for item in result.plan)
     likely = [item.likely for item in result.plan]
     assert likely == sorted(likely, reverse=True)
+    assert result.together <= max(*likely, math.prod(likely)) * (1 + 1e-9)
 
 
 def test_what_runs_beside_a_longer_kernel_gives_nothing() -> None:

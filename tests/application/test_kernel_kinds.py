@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from profkit.application.kernel_changes import converted
 from profkit.application.kernel_kinds import collective, kernel_kind, kernel_traits
 
 NATIVE = "void at::native::"
@@ -177,7 +178,7 @@ def test_a_collective_is_named(name: str, operation: str) -> None:
         ("cudnn_infer_ampere_scudnn_winograd_128x128_ldg1_ldg4_relu_t", "convolution, FP32"),
         ("void at::native::conv_depthwise2d_forward_kernel<3, float, int>(T)", "convolution"),
         ("cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7", "attention, 16-bit"),
-        ("fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention)", "attention, FP32"),
+        ("fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention)", "attention, 3xTF32"),
         ("void wgrad_alg0_engine<float, 128, 5, 5, 3, 3, 3, false, 512>(T)", "convolution, FP32"),
         ("void cudnn::detail::dgrad_engine<float, 512, 6, 5, 3, 3>(T)", "convolution, FP32"),
         ("void cudnn::ops::nchwToNhwcKernel<float, float, float, 0, 1>(T)", "layout conversion"),
@@ -212,6 +213,17 @@ def test_a_kernel_has_the_group_of_what_limits_it(name: str, group: str) -> None
 )
 def test_operands_on_tensor_cores_are_unaligned_by_their_name(name: str, unaligned: bool) -> None:
     assert (kernel_traits(name).aligned < 16) == unaligned
+
+
+def test_what_tf32_changes_is_not_attention_in_fp32() -> None:
+    """It took 1.76 ms on an H200 with and without TF32, a matrix product 2.67
+    and 0.34 ms: three products of TF32 are its FP32."""
+    attention = kernel_traits("fmha_cutlassB_f32_aligned_64x64_k64_sm80(PyTorchMemEffAttention)")
+    product = kernel_traits("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x256_8x4_nn_align1>")
+    rates = {"fp32": 128, "tensor_tf32": 1024, "tensor_bf16": 2048}
+    assert converted(attention, "TF32", rates) == 1
+    assert converted(product, "TF32", rates) == 1 / 8
+    assert converted(attention, "BF16", rates) == pytest.approx(1 / 6)
 
 
 def test_a_name_of_only_digits_takes_no_minute() -> None:
