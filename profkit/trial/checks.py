@@ -41,7 +41,8 @@ KINDS: Mapping[Changes, Perturbation] = {
 _MOST = 0.9  # chosen: below 1, by which zeros differ, and text that differs from its first token on
 _REPEATABLE = 1e-4  # chosen: printed times never agree so far; others are numbers of results
 _TOKENS = "tokens"  # series of generated sequences (`child.torch_program`)
-_LOCATED = re.compile(r"\S+\.py:\d+:")  # warnings begin with a place in a source
+# Warnings begin with a place in a source, and libraries advise what switches set.
+_ADVICE = re.compile(r"\S+\.py:\d+:|.*(set_float32_matmul_precision|num_workers|pin_memory)\b")
 _PARAMETERS = "parameters"  # series of `child.torch_program`: one number, at the end
 _UPDATES = "updates"  # series of `child.torch_program`: by how much steps have moved parameters
 # Chosen: relative distances of updates in FP32. Measured: 0.2 where rounding differs (0.4 where a
@@ -326,7 +327,7 @@ def missing_output(unchanged: Runs, run: Result) -> str:
     common = [set(map(timeless, shown(whole.output))) for whole in unchanged]
     for line in shown(unchanged[0].output):
         mask = timeless(line)
-        is_warning = line[:1].isspace() or "warn" in line.lower() or _LOCATED.match(line)
+        is_warning = line[:1].isspace() or "warn" in line.lower() or _ADVICE.match(line)
         if mask not in printed and not is_warning and all(mask in lines for lines in common):
             return line.strip()
     return ""

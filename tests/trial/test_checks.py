@@ -68,6 +68,13 @@ def test_a_line_that_is_missing_is_named_but_for_warnings() -> None:
     assert missing_output(unchanged, result([[1.0]], "step 1 loss nan\n")) == "saved"
 
 
+def test_advice_to_set_what_a_switch_sets_is_no_lost_output() -> None:
+    advice = "You should set `torch.set_float32_matmul_precision('medium' | 'high')` (a library)\n"
+    unchanged = [result([[1.0]], f"{advice}saved\n")]
+    assert missing_output(unchanged, result([[1.0]], "saved\n")) == ""
+    assert missing_output(unchanged, result([[1.0]], advice)) == "saved"
+
+
 @pytest.mark.parametrize(
     ("series", "changes", "is_same"),
     [

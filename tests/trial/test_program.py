@@ -111,6 +111,28 @@ def test_lower_precision_is_imitated_by_parameters_of_bfloat16(
     assert result.output == "{1.0078125}\n{1.0078125}\n"
 
 
+PARTS_WITHOUT_SDPA = """
+import torch, types
+class Part(torch.nn.Linear):
+    def __init__(self, others):
+        super().__init__(4, 4)
+        self.config, self.others = types.SimpleNamespace(_attn_implementation="eager"), others
+    def set_attn_implementation(self, name):
+        if name not in self.others:
+            raise ValueError(name)
+        self.config._attn_implementation = name
+net = torch.nn.Sequential(Part([]), Part(["sdpa"]))
+net(torch.ones(1, 4))
+print([part.config._attn_implementation for part in net])
+"""
+
+
+def test_a_part_without_another_attention_keeps_its_own(tmp_path: Path, forks: TorchForks) -> None:
+    features = frozenset({"attention"})
+    result = forks.run(written(tmp_path, PARTS_WITHOUT_SDPA), ["sdpa-flash"], features=features)
+    assert result.output == "['eager', 'sdpa']\n"
+
+
 def test_a_program_that_fails_without_an_error_has_its_exit_code(tmp_path: Path) -> None:
     program = written(tmp_path, "print('saved'); raise SystemExit(3)\n")
     assert run((sys.executable, str(program))).failure == "exit code 3: saved"

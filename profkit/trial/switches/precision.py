@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 
 
@@ -88,8 +88,9 @@ def _attention(program: Any, chosen: str) -> None:
     def without_eager(module: Any, call: Any) -> Any:
         for part in module.modules():
             if getattr(getattr(part, "config", None), "_attn_implementation", "") == "eager":
-                part.set_attn_implementation("sdpa")
-                break
+                with suppress(ValueError):  # a part that has no other, as a convolutional backbone
+                    part.set_attn_implementation("sdpa")
+                    break
         return call
 
     program.wrappers.append(without_eager)
