@@ -194,8 +194,8 @@ class WhatIf:
 
     def most(self, change: Change) -> float:
         """The factor that a bounded change does not exceed, whatever its host does: the kernels
-        that it leaves still follow each other in their stream. Those that ran beside others may be
-        faster alone. Infinite without any."""
+        that it leaves still follow each other in their stream, at clocks that differ between runs.
+        Those that ran beside others may be faster alone. Infinite without any."""
         after = changed(self.replay, change, self.sm_count).works
         left: dict[int, float] = defaultdict(float)
         for index in _alone(self.replay.works):
@@ -203,7 +203,8 @@ class WhatIf:
             if work.role in _COMPUTING and after[index].duration >= work.duration:
                 left[work.stream] += work.duration
         busiest = max(left.values(), default=0.0) / self.replay.steps / 1e9
-        return max(self.present, self.step) / busiest if busiest else math.inf
+        step = max(self.present, self.step) * math.exp(2 * _STEP_SPREAD)
+        return step / busiest if busiest else math.inf
 
 
 def _alone(works: Sequence[Work]) -> Iterator[int]:
