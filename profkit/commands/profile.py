@@ -74,8 +74,7 @@ class Saving:
 
     Options:
       out (-o, --output DIR): Folder of runs, with a subfolder per target.
-      timeout (SECONDS): Time limit of each stage that runs the program (--app: nsys has 120 by
-        default).
+      timeout (SECONDS): Time limit of each stage that runs the program.
       samples (N): Latency samples per variant (default: 240, fewer for slow variants); 0: no
         timing.
       compress: Compress the report (.ncu-repz, zstd).

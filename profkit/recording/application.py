@@ -69,7 +69,6 @@ _PLAIN_TRACE = "cuda,nvtx"
 # Of the budget, chosen: two timelines and ncu have to fit
 _TIMELINE_SHARE = 0.35
 _RUNNING_SHARE = 0.8  # of --timeout, chosen: in the rest nsys writes what it has recorded
-_LONGEST = 120  # s of a program without --budget and --timeout, chosen: most train for hours
 _RECORDING = ("nsys", "nsys by node")
 """The stages in which the program runs for a timeline."""
 _ANALYSIS = 15.0  # s of the budget, chosen: reading, judging and writing take about 10
@@ -330,8 +329,7 @@ class _Application(Profiling):
         """The events of a run of the program; raises EnvironmentProblem, TargetFailed, BadInput."""
         database = self.folder / name
         limits = (self.plan.budget, _TIMELINE_SHARE), (self.plan.timeout, _RUNNING_SHARE)
-        given = [max(1, int(limit * share)) for limit, share in limits if limit]
-        duration = min(given, default=_LONGEST)
+        duration = min((max(1, int(limit * share)) for limit, share in limits if limit), default=0)
         options = nsys.NsysOptions(TRACE, graphs, duration=duration, primary=True)
         with self.stage(_RECORDING[graphs == "node"]), self._named(name == NODES) as environment:
             try:
@@ -342,15 +340,13 @@ class _Application(Profiling):
                     self.export_timeline(database, options, environment)
             except nsys.ProgramFailed as error:
                 status = f"the program ended with status {error.finished.status}"
-                if duration > error.finished.seconds:
+                if not 0 < duration <= error.finished.seconds:
                     self._keep_the_beginning(database)
                     remedy = "run it without profkit first"
                     if self.plan.modules:
                         remedy += ", then with --no-modules"
                     raise TargetFailed(f"{status}: {error.last}", remedy) from None
                 self.warn_of(f"{status} when its time was over", error.last)
-        if not given and self.stages[-1].seconds > duration:
-            self.warn(f"nsys recorded the first {duration} s at most: --timeout sets another limit")
         with self.stage("timeline"):
             return read(database)
 

@@ -562,20 +562,6 @@ def test_what_nsys_recorded_until_its_time_was_over_is_used(
     assert picks(bench).picks
 
 
-def test_a_program_that_trains_for_hours_is_recorded_for_two_minutes(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    planned(bench, program(bench.folder))
-    for name, value in bench.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(application, "_LONGEST", 2)
-    asked = ApplicationPlan((str(bench.app(WAITS)),), out=bench.runs, plain=True)
-    outcome = profile_application(asked, lambda *_: None)
-    assert "--duration=2" in nsys_words(bench)[0]
-    assert any("the first 2 s at most: --timeout sets" in line for line in outcome.warnings)
-    assert picks(bench).picks
-
-
 def test_nsys_that_runs_out_of_time_is_not_run_again(bench: Bench) -> None:
     planned(bench, program(bench.folder), nap=60)
     done = bench.profile("--app", "--timeout", "1", "--", bench.app("true"), status=4)
