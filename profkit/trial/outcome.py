@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from profkit.core.duration import duration
 from profkit.core.json_text import finite
 from profkit.timing.results import Comparison, Verdict
 from profkit.timing.verdict import holm
@@ -101,8 +102,9 @@ def _rows(evidence: Evidence) -> Iterator[TrialRow]:
     yield from sorted(rows, key=lambda row: -(row.speedup or 0.0))
     for switch, reason in skipped.items():
         yield _unmeasured((switch,), "not applicable", reason)
-    reason = "interrupted" if evidence.interrupted else "too little time was left to prove a gain"
-    for switch in evidence.left:
+    for switch, seconds in evidence.left.items():
+        needed = f"a proof takes about {duration(seconds)}"
+        reason = "interrupted" if evidence.interrupted else needed
         yield _unmeasured((switch,), "not tried", reason)
 
 
@@ -168,7 +170,20 @@ def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
     for name in ("workers", "optimizer", "jitted"):
         text = text.replace(f"{{{name}}}", facts[name])
     lacking = {"": "optimizer", "SGD": "capturable"}.get(facts["optimizer"])
-    return tuple(line for line in text.splitlines() if not lacking or lacking not in line)
+    return _merged(line for line in text.splitlines() if not lacking or lacking not in line)
+
+
+def _merged(lines: Iterable[str]) -> tuple[str, ...]:
+    """Lines with the arguments of several to the same call, which end in "...", in the first."""
+    merged: list[str] = []
+    for line in lines:
+        call, dots, arguments = line.partition("..., ")
+        same = [place for place, other in enumerate(merged) if other.startswith(call + dots)]
+        if dots and same:
+            merged[same[0]] = merged[same[0]].removesuffix(")") + f", {arguments}"
+        else:
+            merged.append(line)
+    return tuple(merged)
 
 
 def _unmeasured(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from profkit.core.duration import duration
 from profkit.core.errors import EnvironmentProblem
 from profkit.trial import checks
 from profkit.trial.launches import LaunchRecord, compiled_library, read_launches, recording
@@ -64,7 +65,8 @@ class _Runs:
         fitting = int((left() + seconds) / (_ROUNDS * seconds)) - 1
         names = list(PERTURBATIONS)[: max(fitting, 0)]
         if fault or not names:
-            fault = fault or _NO_TIME
+            rest, needed = duration(max(left(), 0)), duration(2 * _ROUNDS * seconds)
+            fault = fault or f"one perturbation takes about {needed}, {rest} were left"
             return replace(trial, unperturbed=(f"no launch was perturbed: {fault}",))
         order, interrupted = [UNCHANGED, *names], False
         try:

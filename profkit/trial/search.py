@@ -78,13 +78,14 @@ class Measure(Protocol):
 
 @dataclass(eq=False)
 class Evidence:
-    """All runs in their order; `skipped` are reasons by switch, `left` are those not tried. The
-    program takes more than `endless` seconds, if it was not seen to end."""
+    """All runs in their order; `skipped` are reasons by switch, `left` the seconds of a proof by
+    switch that was not tried. The program takes more than `endless` seconds, if it was not seen to
+    end."""
 
     runs: list[Result] = field(default_factory=list)
     combinations: list[Combination] = field(default_factory=list)
     skipped: dict[Switch, str] = field(default_factory=dict)
-    left: list[Switch] = field(default_factory=list)
+    left: dict[Switch, float] = field(default_factory=dict)
     slower: set[Combination] = field(default_factory=set)  # than without a switch, or failed
     interrupted: bool = False
     endless: float = 0.0
@@ -507,7 +508,8 @@ def search(
     except KeyboardInterrupt:
         evidence.interrupted = True
     tried = {switch for combination in evidence.combinations for switch in combination}
-    evidence.left = [s for s in switches if s not in tried and s not in evidence.skipped]
+    left = (s for s in switches if s not in tried and s not in evidence.skipped)
+    evidence.left = {s: trial.proof((s,)) if evidence.of(()) else 0.0 for s in left}
     return evidence
 
 

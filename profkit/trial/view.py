@@ -158,12 +158,12 @@ def _others(trial: TrialFile) -> Iterator[doc.Block]:
         return
     for status, title in _GROUPS:
         if status == "not tried" and not trial.interrupted:
-            title = "Not tried, for lack of time to prove what they gain"
+            title = "Not tried, for lack of time"
         rows = [row for row in trial.rows if row.status == status]
         if rows:
             known = trial.unchanged.faulty if trial.unchanged else ""  # said above
             others = (_other(replace(r, reason="") if r.reason == known else r) for r in rows)
-            words = _by_reason(rows) if status == "not applicable" else ", ".join(others)
+            words = _by_reason(rows) if status in _LISTED else ", ".join(others)
             bullets.append(doc.styled(doc.strong(title), f": {words}"))
     if bullets:
         yield doc.Heading("Everything else")
@@ -177,8 +177,8 @@ def _by_reason(rows: Sequence[TrialRow]) -> str:
 
 def _other(row: TrialRow) -> str:
     name = " + ".join(row.switches)
-    if row.status in {"failed", "changes results", "not tried"}:
-        return f"{name} ({row.reason})" if row.status != "not tried" else name
+    if row.status in {"failed", "changes results"}:
+        return f"{name} ({row.reason})"
     gain = f" {row.speedup:.2f}x" if row.speedup else ""
     return f"{name}{gain}" + (f" ({reason_words(row.reason)})" if row.reason else "")
 

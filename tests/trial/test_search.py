@@ -36,6 +36,22 @@ def test_the_first_gain_is_proven_within_90_seconds() -> None:
     assert program.now < 90
 
 
+def test_a_switch_that_was_not_tried_says_what_a_proof_takes() -> None:
+    trial = SimulatedProgram(seconds=12.0).trial("tf32", "compile", budget=25.0)
+    reasons = {row.switches: row.reason for row in trial.rows if row.status == "not tried"}
+    assert reasons["tf32",] == "a proof takes about 72 s"  # three pairs
+    assert reasons["compile",] == "a proof takes about 2 min"  # and 30 s that compile
+    assert "a proof takes about 72 s: tf32" in str(trial_document(trial).blocks)
+
+
+def test_arguments_of_the_same_call_stand_in_one_line() -> None:
+    program = SimulatedProgram(gains={"loader-workers": 2.0, "pinned-memory": 1.5}, limit="input")
+    trial = program.trial()
+    (kept,) = (each.keep for each in trial.rows if set(each.switches) == {*program.gains})
+    arguments = "num_workers=N, persistent_workers=True, pin_memory=True"
+    assert kept == (f"DataLoader(..., {arguments})", 'batch = batch.to("cuda", non_blocking=True)')
+
+
 def test_what_changes_results_is_never_faster() -> None:
     program = SimulatedProgram(gains={"compile": 1.5}, moved={"compile": 1e-2})
     trial = program.trial()
