@@ -48,11 +48,24 @@ _MOSTLY = 0.9  # chosen: of the units, if the rest compiles it is no part of wha
 _GROUPS = 10  # samples of a run, chosen: means of consecutive units, so that rare waits count
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Unsupported)\b.*")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|\bnan\b|\binf\b)", re.IGNORECASE)
+_MEASURED = r"(?:run)?times?|took|elapsed|duration|latency|throughput|fps|speed\w*|mem\w*|pid"
+_UNITS = r"[mun]s|sec\w*|[kmg]i?b|bytes"
 _TIMES = re.compile(
-    r"\bs/it\b|(?<![^\W_])(?:[mun]?s|sec\w*|mins?|(?:run)?times?|took|elapsed|duration|latency"
-    r"|throughput|fps|speed\w*|mem\w*|[kmg]i?b|bytes|pid)(?![^\W_])"
-    r"|/ ?s\b|it/s|per sec|warn|#(?::#)+",
+    rf"(?<![^\W_])(?:s/it|s|mins?|{_UNITS}|{_MEASURED})(?![^\W_])|/ ?s\b|it/s|per sec|warn"
+    "|#(?::#)+",
     re.I,
+)
+_PLACE = "\0"  # of a number
+_UNIT = rf"(?:s/it|s|mins?|{_UNITS}|fps|\w*\s?(?:/ ?s(?:ec)?|per sec\w*))(?![^\W_])"
+_TIMED = re.compile(  # a time or an amount of memory, with its number
+    rf"(?<![^\W_])(?:{_MEASURED})[\s:=('\"~]*\0(?::\0)*(?:\s*{_UNIT})?"
+    rf"|\0(?::\0)+|\0\s*[(\[]?{_UNIT}",
+    re.I,
+)
+_STILL_TIMED = (
+    re.compile(  # elsewhere in its line, or in columns of means, which other times follow
+        rf"(?<![^\W_])(?:{_UNITS}|{_MEASURED})(?![^\W_])|/ ?s\b|per sec|warn|\0\s*\(\s*\0", re.I
+    )
 )
 _BAR = re.compile(r"\d%\||\[[\d:]+<|it \[\d|[\u2501\u2578-\u257b]")  # of tqdm or rich
 _CONTROLS = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")  # of a terminal's cursor and colors
@@ -294,13 +307,24 @@ def _printed(output: str) -> dict[str, list[list[float | None]]]:
     rows: dict[str, list[list[float | None]]] = {}
     for line in shown(output):
         mask = masked(line)
-        if _TIMES.search(mask):
-            continue
+        timed = _timed_places(line)
         for place, text in enumerate(_NUMBER.findall(line), 1):
+            if timed is None or place in timed:
+                continue
             number = float(text.replace(",", ""))
             row = rows.setdefault(f'{PRINTED} {place} of "{mask}"', [])
             row.append([number if math.isfinite(number) else None, _last_digit(text)])
     return rows
+
+
+def _timed_places(line: str) -> set[int] | None:
+    """Which numbers of a line, from 1 on, are times or amounts of memory; None if any may be."""
+    places = _NUMBER.sub(_PLACE, line)
+    found = list(_TIMED.finditer(places))
+    if _STILL_TIMED.search(_TIMED.sub(_PLACE, places)):
+        return None
+    firsts = ((places.count(_PLACE, 0, each.start()), each[0].count(_PLACE)) for each in found)
+    return {before + n for before, count in firsts for n in range(1, count + 1)}
 
 
 def _last_digit(text: str) -> float:

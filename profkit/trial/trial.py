@@ -79,7 +79,8 @@ def try_program(
     with ExitStack() as stack:
         place = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
         measure = _Runner(subject, here, budget, Path(place).resolve(), tell)
-        stack.callback(put_back, measure.kept, here)
+        sources = [Path(word).resolve().parent for word in subject.command if word.endswith(".py")]
+        stack.callback(put_back, measure.kept, here, *sources[:1])
         stack.callback(measure.discard)
         evidence = search(measure, switches, budget, time.monotonic, measure.tell, first)
         trial = outcome(evidence, subject.command, budget)
@@ -104,7 +105,8 @@ def try_program(
             trial = confirmed(trial, evidence, run_whole, run_plain)
             trial = perturbed(trial, evidence, measure.run_with, subject.environment, measure.left)
         measure.discard()
-        return replace(trial, seconds=budget - measure.left(), written=put_back(measure.kept, here))
+        written = put_back(measure.kept, here, *sources[:1])
+        return replace(trial, seconds=budget - measure.left(), written=written)
 
 
 class _Runner:

@@ -102,7 +102,7 @@ State = Literal["as before", "changed", "removed", "new"]
 class Written(Model, frozen=True, kw_only=True):
     """A file that runs in place wrote: put back "as before", "changed" where it was too large to
     keep or can't be put back, which is then kept as `copy`, "removed" as it was not there before,
-    or "new" where that failed."""
+    or "new" where that failed, or it is in no folder of the program."""
 
     path: str
     state: State

@@ -44,9 +44,9 @@ _PROVEN = {
 }
 _STATES = {
     "as before": "Put back as before",
-    "changed": "changed, and not put back (--in-copy keeps them)",
-    "removed": "new, and removed",
-    "new": "new, and not removed",
+    "changed": "Changed, and not put back (--in-copy keeps them)",
+    "removed": "New, and removed",
+    "new": "New, and not removed",
 }
 _NAMED = 5  # files, chosen: a line of a terminal
 _LISTED = {"not applicable", "not tried"}
@@ -88,7 +88,7 @@ def _circumstances(trial: TrialFile) -> str:
         elif unchanged.runs > 1:
             words.append("It showed no results that could be compared.")
         if not unchanged.whole:
-            words.append(f"Each run was ended after {unchanged.units} units.")
+            words.append(f"Runs were ended after {unchanged.units} units, but for whole ones.")
     if trial.checked:
         words.append(f"{trial.checked}.")
     return " ".join(words)
@@ -100,8 +100,8 @@ def written_words(trial: TrialFile) -> str:
         (_STATES[each.state], each.path + (f" (it is kept as {each.copy})" if each.copy else ""))
         for each in trial.written
     )
-    words = "; ".join(f"{state}: {_first(paths)}" for state, paths in states.items())
-    return f"Files that these runs wrote. {words}."
+    words = ". ".join(f"{state}: {_first(paths)}" for state, paths in states.items())
+    return f"These runs wrote files, whose contents were not compared. {words}."
 
 
 def _first(paths: Sequence[str]) -> str:
@@ -122,7 +122,7 @@ def _proven(trial: TrialFile, title: str, rows: Sequence[TrialRow]) -> Iterator[
             f"Proven, {title}",
             ("Speedup", "Interval", "Switches", "Results differ by"),
             tuple((*_speedup(row), " + ".join(row.switches), _apart(row)) for row in rows),
-            note=f"{THRESHOLDS.level:.0%} intervals, corrected for {tried} comparisons",
+            note=f"{THRESHOLDS.level:.0%} intervals, corrected for {plural(tried, 'comparison')}",
         )
 
 

@@ -6,16 +6,18 @@ import filecmp
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from profkit.trial.trial_file import State, Written
 
 
-def put_back(folder: Path, here: Path) -> tuple[Written, ...]:
+def put_back(folder: Path, here: Path, *sources: Path) -> tuple[Written, ...]:
     """Put back what was kept in a folder, and say what became of each file that runs wrote. New
-    ones are removed, and folders made for them, where they are `here`: others are caches."""
+    ones are removed, and folders made for them, where they are `here` or in a folder of the
+    program's `sources`; hidden and temporary ones are caches."""
+    roots = (here, *sources)
 
     def written(path: Path, state: State, copy: str = "") -> Written:
         shown = path.relative_to(here) if here in path.parents else path
@@ -26,20 +28,28 @@ def put_back(folder: Path, here: Path) -> tuple[Written, ...]:
     rows = [written(path, "changed" if copy else "as before", copy) for path, copy in copies]
     large = (path for saved, path in _pairs(folder / "large") if not _is_same(saved, path))
     rows += [written(path, "changed") for path in large]
-    new = (path for _, path in _pairs(folder / "new") if path.is_file() and _is_of(path, here))
-    rows += [written(path, "removed" if _is_removed(path) else "new") for path in new]
-    made = [path.parent for _, path in _pairs(folder / "made") if _is_of(path.parent, here)]
+    new = [path for _, path in _pairs(folder / "new") if path.is_file()]
+    own = [path for path in new if _is_of(path, roots)]
+    rows += [written(path, "removed" if _is_removed(path) else "new") for path in own]
+    elsewhere = (path for path in new if path not in own and not _is_cache(path, roots))
+    rows += [written(path, "new") for path in elsewhere]
+    made = [path.parent for _, path in _pairs(folder / "made") if _is_of(path.parent, roots)]
     for path in sorted(made, reverse=True):  # the inner ones first
         with suppress(OSError):  # not empty, or gone
             path.rmdir()
     return tuple(rows)
 
 
-def _is_of(path: Path, here: Path) -> bool:
-    """Whether a path is in a folder, and in no hidden one of it."""
-    if here not in path.parents:
-        return False
-    return not any(part.startswith(".") for part in path.relative_to(here).parts[:-1])
+def _is_of(path: Path, roots: Sequence[Path]) -> bool:
+    """Whether a path is in one of some folders, and in no hidden one of it."""
+    rests = [path.relative_to(root).parts[:-1] for root in roots if root in path.parents]
+    return any(not any(part.startswith(".") for part in rest) for rest in rests)
+
+
+def _is_cache(path: Path, roots: Sequence[Path]) -> bool:
+    parents = {*path.parents}
+    is_temporary = Path(tempfile.gettempdir()) in parents
+    return is_temporary or not parents.isdisjoint(roots) or not _is_of(path, [Path("/")])
 
 
 def _is_removed(path: Path) -> bool:

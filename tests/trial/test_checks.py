@@ -1,6 +1,8 @@
 """Laws of the comparison of results."""
 
 import math
+import os
+import sys
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from profkit.trial.checks import judged, missing_output, spread
-from profkit.trial.run import Perturbation, Result, masked
+from profkit.trial.run import Extent, Perturbation, Result, masked, run_program
 from profkit.trial.trial_file import Changes
 
 NUMBERS = st.floats(-1e6, 1e6).filter(lambda number: number == 0 or abs(number) > 1e-6)
@@ -54,6 +56,24 @@ def test_what_unchanged_runs_differ_by_is_allowed(rows: list[list[float]], share
     assert judgment is not None
     assert judgment.is_same
     assert spread(unchanged) <= max(share * 1.001, judgment.difference)
+
+
+@pytest.mark.parametrize(
+    ("line", "results"),
+    [
+        ("epoch 2 loss 0.25, 6.2 s", [2, 0.25]),
+        ("[10:11:12,123] 128.5 samples/s, min loss 0.5", [0.5]),
+        ("mem 12.3 GB, the model's accuracy 0.91", [0.91]),
+        ("took 5.2s", []),
+        ("time per step: 5, loss 0.5", []),
+        ("Time  0.123 ( 0.120)  Data  0.001 ( 0.002)  Loss 0.5", []),
+        ("{'train_runtime': 5.2, 'train_steps_per_second': 3.1}", []),
+    ],
+)
+def test_times_are_no_results_but_what_stands_beside_them(line: str, results: list[float]) -> None:
+    command = (sys.executable, "-c", f"print({line!r})")
+    end = run_program(command, (), Extent(), environment={**os.environ}, timeout=60.0)
+    assert [row[0][0] for row in end.results.values() if row[0]] == results
 
 
 @given(st.integers(0, 10**6), st.floats(-1e9, 1e9))

@@ -114,7 +114,7 @@ def test_a_line_that_is_another_in_each_run_says_nothing_of_hooks() -> None:
 
 def test_a_gain_is_not_verified_where_whole_runs_end_elsewhere() -> None:
     def ending(
-        last: float, perturbed: float | None = 0.9, place: float = 0.1, moved: float = 0.0
+        last: float | None, perturbed: float | None = 0.9, place: float = 0.1, moved: float = 0.0
     ) -> TrialFile:
         """Of programs that print their loss now and then, from 2 on."""
 
@@ -131,6 +131,7 @@ def test_a_gain_is_not_verified_where_whole_runs_end_elsewhere() -> None:
     assert ending(0.9).best == ending(1.0).best == ("compile",)
     assert row(ending(0.2), "compile").status == "unverified"
     assert "loss" in row(ending(0.2), "compile").reason
+    assert row(ending(None), "compile").status == "unverified"  # NaN
     assert ending(0.2, perturbed=0.5).best == ("compile",)  # it ends anywhere
     assert ending(0.6, perturbed=0.8).best == ("compile",)  # so do several
     assert "no time to see how far" in row(ending(0.2, perturbed=None), "compile").reason

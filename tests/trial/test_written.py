@@ -18,6 +18,7 @@ folder = os.environ["ROOM"]
 os.chdir(folder)
 open("metrics.csv", "w").write("step")
 open("log", "a").write("more")
+open(__file__.replace("program.py", "beside"), "w").close()
 open("read")
 open("lock", "w").write("lock")
 open("made", "w").close()
@@ -75,13 +76,18 @@ def test_files_that_runs_change_are_as_before(
     (room / "log").chmod(0o640)
     (room / "large").write_text("x" * 100)
     (room / "latest").symlink_to("a")
-    (tmp_path / "program.py").write_text(WRITING)
+    program = tmp_path / "code" / "program.py"
+    program.parent.mkdir()
+    program.write_text(WRITING)
     environment = {**os.environ, KEPT: str(kept), "ROOM": str(room)}
     for _ in range(2):
-        command = (sys.executable, str(tmp_path / "program.py"))
+        command = (sys.executable, str(program))
         result = run_program(command, (), Extent(), environment=environment, timeout=300)
         assert result.failure == ""
-    assert {each.path: each.state for each in put_back(kept, room)} == AFTER
+    beside = tmp_path / "code" / "beside"
+    after = {each.path: each.state for each in put_back(kept, room, beside.parent)}
+    assert after == AFTER | {str(beside): "removed"}
+    assert not beside.exists()
     for name in names:
         assert (room / name).read_text() == ("" if name == "runs.db" else name)
         assert name == "lock" or (room / name).stat().st_mtime_ns == 1_000_000_001
@@ -106,6 +112,17 @@ def test_what_cannot_be_put_back_is_kept(tmp_path: Path, monkeypatch: pytest.Mon
     assert room.read_text() == "no folder any more"
 
 
+def test_what_is_new_elsewhere_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    for name in ("shared/result", "temporary/part", "home/.cache/model", "here/.cache/part"):
+        for path in (tmp_path / name, Path(f"{tmp_path}/trial/new{tmp_path}/{name}")):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    (row,) = put_back(tmp_path / "trial", tmp_path / "here")
+    assert (row.path, row.state) == (str(tmp_path / "shared/result"), "new")
+    assert (tmp_path / "shared/result").exists()
+
+
 def test_other_names_of_a_file_are_put_back_too(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.write_text("changed")
@@ -121,7 +138,7 @@ def test_a_failed_trial_leaves_files_as_they_were(tmp_path: Path) -> None:
     (tmp_path / "metrics.csv").write_text("mine")
     program = "open('metrics.csv', 'w'); open('made', 'w'); raise ValueError('no data')"
     _, stderr = cli(tmp_path, program=program).communicate(timeout=300)
-    assert "Put back as before: metrics.csv; new, and removed: made." in stderr
+    assert "Put back as before: metrics.csv. New, and removed: made." in stderr
     assert not (tmp_path / "made").exists()
     assert (tmp_path / "metrics.csv").read_text() == "mine"
 
