@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import shorten
 from typing import Literal
 
 import msgspec
@@ -34,6 +35,8 @@ KEPT = "PROFKIT_KEPT"
 """The variable with the folder that keeps what runs change (`child.writes`)."""
 _CHILD = Path(__file__).with_name("child") / "__init__.py"
 _WRITES = _CHILD.with_name("writes.py")
+_SEEDS = _CHILD.with_name("seeds.py")
+_SEEDED = ("numpy.random", "torch")
 _WRITING = ("sys", "torch.serialization", "safetensors.torch")
 _MODULES = (
     "torch", "jax", "optax", "transformers.generation.utils", "random", "numpy.random",
@@ -225,8 +228,9 @@ def hooked_environment(
     environment: Mapping[str, str], place: Path, *, is_hooked: bool = True
 ) -> dict[str, str]:
     """The variables of a program that follows the plan in the folder `place`, or else of one that
-    only has the files kept that it writes."""
-    hooks = [Hook(module, _CHILD) for module in _MODULES if is_hooked]
+    only has the files kept that it writes, and its random numbers seeded."""
+    hooks = [Hook(module, _SEEDS) for module in _SEEDED]
+    hooks += [Hook(module, _CHILD) for module in _MODULES if is_hooked]
     hooks += [Hook(module, _WRITES) for module in _WRITING if KEPT in environment]
     own = {"PROFKIT_OWN": str(place), "PROFKIT_TRIAL": str(place / "plan")}
     if not is_hooked:
@@ -401,7 +405,7 @@ def _limit(record: _Record, unit: str, mean: float) -> Limit:
 def _reason(output: str) -> str:
     """The last error that a program printed, or its last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return (_errors(output) or lines or [""])[-1][:_LONGEST_REASON]
+    return shorten((_errors(output) or lines or [""])[-1], _LONGEST_REASON, placeholder=" ...")
 
 
 def _errors(output: str) -> list[str]:

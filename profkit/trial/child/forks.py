@@ -65,7 +65,7 @@ def serve(path: str) -> None:
         states = _states()
         process = os.fork()
         if not process:
-            _begin(folder, states)
+            _begin(folder, states.get("random"))
             return
         status = _end(process, path)
         os.unlink(path)
@@ -167,8 +167,9 @@ def _state(module: ModuleType) -> bytes:
     return pickle.dumps((getattr(module, "getstate", None) or module.get_state)())
 
 
-def _begin(folder: str, states: Any) -> None:
-    """Make this fork a process of its own: its output, and random numbers that nobody seeded."""
+def _begin(folder: str, state: bytes | None) -> None:
+    """Make this fork a process of its own: its output, and numbers of `random`, of which this is
+    the state, where nobody has seeded it."""
     os.setsid()
     output = os.open(os.path.join(folder, "output"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     with open(os.path.join(folder, "before"), "rb") as before:
@@ -180,14 +181,11 @@ def _begin(folder: str, states: Any) -> None:
         place = os.lseek(0, 0, os.SEEK_CUR)
         os.dup2(os.open("/proc/self/fd/0", os.O_RDONLY), 0)
         os.lseek(0, place, os.SEEK_SET)
-    for name, state in states.items():
-        module: Any = sys.modules[name]
-        if name == "torch":
-            module.default_generator.seed()
-        elif _seeded.get(name) == state:
-            module.seed()
-        elif name == "random":  # which is seeded anew in each fork
-            module.setstate(pickle.loads(state))
+    module: Any = sys.modules.get("random")
+    if state is not None and _seeded.get("random") == state:
+        module.seed()
+    elif state is not None:  # it is seeded anew in each fork
+        module.setstate(pickle.loads(state))
 
 
 def _end(process: int, path: str) -> int:
