@@ -23,13 +23,14 @@ import pytest
 from profkit.comparison.gates import parse_gates
 from profkit.core.errors import UsageError
 from profkit.core.expression import parse
+from tests.conftest import NIGHTLY
 from tests.fuzz.formats import Format, formats
 from tests.fuzz.mutations import expression
 from tests.fuzz.zygote import Outcome, Zygote
 
 SECONDS = float(os.environ.get("PROFKIT_FUZZ_SECONDS", "0"))
 INPUTS = int(os.environ.get("PROFKIT_FUZZ_INPUTS", "0"))
-OF_EACH_FORMAT = 2
+OF_EACH_FORMAT = 2 if NIGHTLY else 1
 SEED = int(os.environ.get("PROFKIT_FUZZ_SEED", "0"))
 LONGEST, LARGEST = 20.0, 500.0
 """Seconds of CPU and MB of memory that any input may take."""
