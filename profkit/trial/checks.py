@@ -252,10 +252,8 @@ def parted(before: Runs, changed: Result, kind: Ends, perturbed: Runs = ()) -> s
     for name, row in first.items():
         earlier = (_early(_apart_as_printed, row, o[name]) for o in others if name in o)
         pairs = _printed_pairs(row, after.get(name, ()))
-        is_printed = name.startswith(PRINTED) and row and not (has_tokens and _is_whole(row))
-        if is_printed and _is_lost(row, after.get(name, ())):
-            return name
-        if not is_printed or not pairs or max(earlier, default=0.0) > _REPEATABLE:
+        is_printed = name.startswith(PRINTED) and pairs and not (has_tokens and _is_whole(row))
+        if not is_printed or max(earlier, default=0.0) > _REPEATABLE:
             continue
         size = max(statistics.mean(abs(x) for x, _ in pairs), abs(pairs[-1][0]))
         places = max((value[1] or 0.0 for value in row if value and len(value) > 1), default=0.0)
@@ -267,15 +265,19 @@ def parted(before: Runs, changed: Result, kind: Ends, perturbed: Runs = ()) -> s
     return ""
 
 
+def lost(before: Result, changed: Result) -> str:
+    """A printed series with a number that is NaN or infinite in a changed run alone, "" without."""
+    after = {**changed.results, **changed.printed}
+    for name, row in {**before.results, **before.printed}.items():
+        pairs = zip(map(_first, row), map(_first, after.get(name, ())), strict=False)
+        if name.startswith(PRINTED) and any(math.isnan(y) > math.isnan(x) for x, y in pairs):
+            return name
+    return ""
+
+
 def _printed_pairs(before: Row, after: Row) -> list[tuple[float, float]]:
     pairs = list(zip(map(_first, before), map(_first, after), strict=False))
     return [pair for pair in pairs if not any(map(math.isnan, pair))]
-
-
-def _is_lost(before: Row, after: Row) -> bool:
-    """Whether a number is none, or not finite, where it was one."""
-    pairs = zip(map(_first, before), map(_first, after), strict=False)
-    return any(math.isnan(y) and not math.isnan(x) for x, y in pairs)
 
 
 def _apart_at_end(pairs: Sequence[tuple[float, float]]) -> float:

@@ -142,6 +142,8 @@ def _fault(
         return "unverified" if is_late else "failed", f"whole runs were not compared: {reason}"
     if line := checks.missing_output(_wholes(before) or before[:1], changed):
         return "changes results", f"the output of the whole program lacks: {line}"
+    if series := checks.lost(before[0], changed):
+        return "changes results", f"in whole runs, {series} is not finite"
     if series := checks.parted(before, changed, kind, perturbed):
         return "unverified", f"{_PARTED} {series} differ"
     return None
