@@ -163,11 +163,12 @@ def _difference_words(judgment: checks.Judgment) -> str:
 
 
 def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
-    """What to write, for the number of workers, the optimizer and the function that runs had."""
+    """What to write, for the workers, the optimizer and the function that runs had."""
     known = {name: str(value) for run in runs for name, value in run.facts.items()}
-    facts = {"workers": "N", "optimizer": "" if runs else "AdamW", "jitted": _JITTED} | known
+    defaults = {"workers": "N", "persistent": "True", "jitted": _JITTED}
+    facts = {**defaults, "optimizer": "" if runs else "AdamW", **known}
     text = "\n".join(switch.keep.strip() for switch in combination)
-    for name in ("workers", "optimizer", "jitted"):
+    for name in (*defaults, "optimizer"):
         text = text.replace(f"{{{name}}}", facts[name])
     lacking = {"": "optimizer", "SGD": "capturable"}.get(facts["optimizer"])
     return _merged(line for line in text.splitlines() if not lacking or lacking not in line)

@@ -168,6 +168,16 @@ def test_switches_of_a_training_program(tmp_path: Path, forks: TorchForks) -> No
     assert "does not require grad" in failed.failure
 
 
+def test_workers_that_are_started_anew_are_kept_as_they_were(
+    tmp_path: Path, forks: TorchForks
+) -> None:
+    program = TRAINING.replace("batch_size=4", "batch_size=4, worker_init_fn=lambda number: None")
+    train, switches = written(tmp_path, program), (SWITCHES["loader-workers"],)
+    workers = forks.run(train, ["loader-workers"], Extent("optimizer", 12))
+    trial = outcome(Evidence([forks.run(train), workers], [switches]), (str(train),), 60.0)
+    assert trial.rows[0].keep[0].endswith("persistent_workers=False)")
+
+
 VALIDATED = """
 import multiprocessing.process as processes, time, torch
 torch.set_num_threads(1)

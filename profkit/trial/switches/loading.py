@@ -20,9 +20,11 @@ def loader_workers(program: Any) -> None:
         workers = max(1, min(_MOST_WORKERS, len(os.sched_getaffinity(0))))
         if (options.get("num_workers") or 0) >= workers:
             return False
-        program.record.facts["workers"] = str(workers)
+        stay = options["persistent_workers"] = options.get("worker_init_fn") is None
+        facts = program.record.facts
+        facts["persistent"] = str(stay and facts.get("persistent") != "False")
+        facts["workers"] = str(workers)
         options["num_workers"] = workers
-        options["persistent_workers"] = options.get("worker_init_fn") is None
         return True
 
     early: Any = weakref.WeakSet()
