@@ -313,6 +313,36 @@ def test_compiling_once_more_is_no_part_of_the_steps(
     assert max(result.times) < 0.2
 
 
+HOOKED = """
+import torch, torch._inductor.compile_fx
+torch._inductor.compile_fx.compile_fx = lambda graph, inputs, **_: graph.forward
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.act = torch.nn.Linear(4, 4), torch.nn.ReLU()
+    def forward(self, x):
+        return self.act(self.inner(x))
+net, other = Net(), torch.nn.ReLU()
+for step in range(20):
+    if step == LATE:
+        net.act.register_forward_hook(lambda module, inputs, output: 2 * output)
+    other.register_forward_hook(print)
+    net(torch.ones(2, 4)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("late", "failure"),
+    [(0, ""), (9, "RuntimeError: a hook that is registered after compilation is not called")],
+)
+def test_compiled_modules_get_no_hooks(
+    tmp_path: Path, forks: TorchForks, late: int, failure: str
+) -> None:
+    result = run(tmp_path, HOOKED.replace("LATE", str(late)), "compile", forks=forks)
+    assert result.failure == failure
+    assert failure or "compile" in result.applied
+
+
 ACTING = """
 import multiprocessing, torch
 def act(queue):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import count
 from typing import Any
+
+_HOOKS = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"
 
 
 def compile_default(program: Any) -> None:
@@ -24,11 +27,13 @@ def compile_max_autotune(program: Any) -> None:
 def _compile(program: Any, name: str, mode: str | None) -> None:
     torch = program.torch
     has_graphs = mode is not None
+    compiled_hooks = _refused_hooks(torch)
 
     def compiled(module: Any, call: Any) -> Any:
         if type(module).__name__ == "OptimizedModule" or not any(True for _ in module.parameters()):
             return call
         program.applied(name)
+        compiled_hooks.extend(vars(part).get(h) for part in module.modules() for h in _HOOKS)
         faster, calls = program.compile(call, mode=mode), count()
 
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -47,3 +52,19 @@ def _compile(program: Any, name: str, mode: str | None) -> None:
     if has_graphs:
         program.on_step.append(lambda: torch.compiler.cudagraph_mark_step_begin())
     program.wrappers.append(compiled)
+
+
+def _refused_hooks(torch: Any) -> list[Any]:
+    """Hooks of modules, by module and kind, to which none may be added any more: code that was
+    compiled before does not call it."""
+    handle, refused = torch.utils.hooks.RemovableHandle, list[Any]()
+    start = handle.__init__
+
+    @functools.wraps(start)
+    def started(self: Any, hooks: Any, *args: Any, **kwargs: Any) -> None:
+        if any(hooks is each for each in refused):
+            raise RuntimeError("a hook that is registered after compilation is not called")
+        start(self, hooks, *args, **kwargs)
+
+    handle.__init__ = started
+    return refused
