@@ -486,7 +486,7 @@ def search(
         unchanged = trial.run(())
         if unchanged.failure:
             return evidence
-        evidence.skipped = {s: why for s in switches if (why := s.lacks(unchanged.features))}
+        _skip(trial, switches)
         # What it takes, and how far it differs, without a first run's start.
         if trial.used(trial.cost(()) / 2) < 1 and trial.run(()).failure:
             return evidence
@@ -495,6 +495,8 @@ def search(
         likely = [each for each in candidates if trial.promise(each) > math.log(_LIKELY)]
         _screen(trial, likely, _SCREENING)
         _see_end(trial)
+        _skip(trial, switches)
+        candidates = [switch for switch in candidates if switch not in evidence.skipped]
         _unite(trial, candidates)
         _screen(trial, candidates, _EXTENDING)
         _unite(trial, candidates)
@@ -511,6 +513,15 @@ def search(
     left = (s for s in switches if s not in tried and s not in evidence.skipped)
     evidence.left = {s: trial.proof((s,)) if evidence.of(()) else 0.0 for s in left}
     return evidence
+
+
+def _skip(trial: _Search, switches: Sequence[Switch]) -> None:
+    """Leave out the switches that are not for a program of what unchanged runs have seen."""
+    evidence = trial.evidence
+    features = frozenset[str]().union(*(run.features for run in evidence.unchanged))
+    evidence.skipped |= {each: why for each in switches if (why := each.lacks(features))}
+    if evidence.skipped.keys() & {*trial.base}:
+        trial.base = best(evidence, _LEVELS[0])
 
 
 def _see_end(trial: _Search) -> None:

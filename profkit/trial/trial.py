@@ -51,6 +51,7 @@ _OF_WHOLE = 0.5  # chosen: the same of a whole run, besides: others may take as 
 _FRESH = "each run imports its libraries"
 _WHOLE = 0.05  # chosen: of the budget, in which the first run may reach the program's end
 _APART = 2  # packages that forks import by themselves, chosen: finding one takes a start
+_LATE = "changing-dataset"  # a feature that a whole run may be the first to see
 _SOUND = 2  # forks that end well, chosen: after them a failure is the switch's
 _POLLED = 0.02  # s from one look at what imports to the next
 
@@ -91,6 +92,10 @@ def try_program(
             measure.discard()  # a gain that only a fork has is none
             measure.extent = Extent()
             chosen = tuple(switch for switch in switches if switch.name in names)
+            late = {_LATE for run in wholes if _LATE in run.features}
+            lacking = (each.lacks(wholes[0].features | late) for each in chosen)
+            if reason := next(filter(None, lacking), ""):
+                return Result(names, 0.0, failure=reason)
             wholes.append(measure(chosen, perturb=perturb, grace=_OF_WHOLE * measure.left()))
             return wholes[-1]
 

@@ -121,6 +121,19 @@ def test_what_the_program_lacks_is_not_run() -> None:
     assert ("static-kv-cache",) not in program.names
 
 
+def test_a_switch_is_not_for_a_program_that_a_later_run_shows_to_be_another() -> None:
+    class Late(SimulatedProgram):
+        def measure(self, *args: Any, **kwargs: Any) -> Result:
+            if ("loader-workers",) in self.names:
+                self.features |= {"changing-dataset"}
+            return super().measure(*args, **kwargs)
+
+    trial = Late(gains={"loader-workers": 2.0, "pinned-memory": 1.5}, limit="input").trial()
+    loaded = row(trial, "loader-workers")
+    assert (loaded.status, loaded.speedup) == ("not applicable", None)
+    assert trial.best == ("pinned-memory",)
+
+
 def test_loaders_come_first_where_input_is_awaited() -> None:
     program = SimulatedProgram(limit="input")
     program.trial()

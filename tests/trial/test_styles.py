@@ -188,6 +188,47 @@ for step, batch in enumerate(DataLoader(rows, 2)):
 """
 
 
+LATE = """
+import os, torch
+from torch.utils.data import DataLoader, Dataset
+bad = []
+class Rows(Dataset):
+    def __len__(self):
+        return 60
+    def __getitem__(self, index):
+        if index == WHEN:
+            bad.append(index)
+        return torch.ones(2)
+net = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for epoch in range(2):
+    for step, x in enumerate(DataLoader(Rows(), 2)):
+        for other in DataLoader(torch.ones(8, 2), 2):
+            net(other)
+        net(x).sum().backward()
+        optimizer.step()
+        if step == LAST:
+            break
+bad.append("what the program itself adds")
+END
+"""
+
+
+@pytest.mark.parametrize("extent", [Extent(), Extent("optimizer", 8, grace=99.0)])
+@pytest.mark.parametrize(
+    ("when", "last", "end", "is_changing"),
+    [(50, 29, "", True), (50, 99, "", True), (50, 26, "os._exit(0)", True), (70, 99, "", False)],
+)
+def test_a_dataset_that_changes_late_is_read_by_no_workers(
+    tmp_path: Path, forks: TorchForks, extent: Extent, when: int, last: int, end: str,
+    is_changing: bool,
+) -> None:  # fmt: skip
+    program = LATE.replace("WHEN", str(when)).replace("LAST", str(last)).replace("END", end)
+    result = run(tmp_path, program, extent=extent, forks=forks)
+    assert result.failure == ""
+    assert ("changing-dataset" in result.features) is is_changing
+
+
 ITERATED = """
 import torch
 from torch.utils.data import DataLoader, IterableDataset
@@ -218,7 +259,7 @@ def test_a_dataset_without_indices_is_read_by_no_workers(
      ("note(index)", "pass", True, ""),
      ("next(self.rest)", "pass", True, "dataset while workers read it: rest"),
      ("self.options.used", "options.steps = step", False, ""),
-     ("pass", "rows.scale = 1 + step // 9", False, "dataset while workers read it: scale"),
+     ("pass", "rows.scale = 1 + step // 9", True, "dataset while workers read it: scale"),
      ("pass", "rows.scale = step + 1", True, "dataset while workers read it: scale")],
 )  # fmt: skip
 def test_workers_read_no_dataset_that_changes_meanwhile(

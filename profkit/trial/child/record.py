@@ -53,6 +53,8 @@ class Record:
         self.failure = ""  # why results count for nothing, as seen at the end
         self.new_event: Callable[[], Any] = lambda: None
         self.finishing: list[Callable[[], None]] = []
+        self.closing: list[Callable[[], None]] = []  # at the end, though it was written before
+        self._written: Any = None
         self.elapsed: Callable[[Any, Any], float] = lambda before, after: 0.0
         self._ended = False
         self._closing = ""  # the kind whose units have filled the window
@@ -60,7 +62,7 @@ class Record:
         if len(plan["folder"]) < _SHORT:  # it is removed in any case
             current: Any = multiprocessing.process.current_process()
             current._config.setdefault("tempdir", plan["folder"])
-        atexit.register(self.write)
+        atexit.register(self.close)
         self._exit = os._exit
         os._exit = self._leave
 
@@ -72,6 +74,7 @@ class Record:
             self._ended = False  # what was before has only prepared it
         if self._ended:
             if time.monotonic() > self._end:
+                self.close()
                 self.stop()
             return
         row = self.marks.setdefault(kind, [])
@@ -148,7 +151,7 @@ class Record:
 
     def _leave(self, status: int) -> Any:
         """In place of `os._exit`, before which no handler of `atexit` is called."""
-        self.write()
+        self.close()
         self._exit(status)
 
     def stop(self) -> None:
@@ -158,6 +161,23 @@ class Record:
         sys.stdout.flush()
         sys.stderr.flush()
         self._exit(0)
+
+    def close(self) -> None:
+        """The program is at its end, or no more of it is run."""
+        if os.getpid() == self.process:
+            for look in self.closing:
+                look()
+        self.write()
+
+    def note(self, feature: str) -> None:
+        """Add a feature, to what was written before too."""
+        self.features.add(feature)
+        if self._ended and self._written and os.getpid() == self.process:
+            self._written["features"] = sorted({*self._written["features"], feature})
+            path = os.path.join(self.plan["folder"], f"{self.process}.json")
+            moment = os.stat(path).st_mtime  # which says when the units that count have ended
+            write(self.plan["folder"], os.path.basename(path), self._written)
+            os.utime(path, (moment, moment))
 
     def write(self, stopped: bool = False) -> None:
         """Write what was recorded; once, and only in the process that recorded it."""
@@ -185,6 +205,7 @@ class Record:
             "changed": changed(),
         }
         write(self.plan["folder"], f"{self.process}.json", document)
+        self._written = document
 
     def _intervals(self, row: list[tuple[int, Any, float]]) -> list[float]:
         """Seconds from each boundary to the next, without pauses, for one unit of work."""

@@ -22,7 +22,7 @@ _FOLLOWED = 1, 4  # steps between which parameters are followed, chosen: before 
 _MOVED = 4096  # elements of an optimizer's parameters that are followed, chosen
 _SETTLED_STEPS = 3  # optimizer steps after which no new outermost module is looked for
 _PATIENCE = 10  # steps of another optimizer, chosen, after which the first has had its time
-_LOOKS = 6  # at what input is read from, chosen: in two epochs
+_LOOKS = 8  # at what input is read from, chosen: in two epochs
 _OPTIMIZERS = 4  # whose parameters are summed up at the end, chosen: more would keep much memory
 _OPTIONS = {
     "fused": ("unfused-optimizer", (False, None)),
@@ -86,11 +86,12 @@ class TorchProgram:
         self._patience = float(_PATIENCE)
         self._optimizers: list[Any] = []
         self._looks = 0
-        self._fetched: tuple[Any, Any] = None, []  # an iterator of batches, and what it reads
+        self._fetched: dict[Any, Any] = {}  # what iterators of batches read, until their end
         self._steps = self._watched = 0
         self._is_elsewhere = False
         record.new_event = self._event
         record.finishing.append(self._finish)
+        record.closing.append(self._look_again)
         record.elapsed = lambda before, after: before.elapsed_time(after) / 1e3
         record.facts["torch"] = str(torch.__version__)
         record.features.add("torch")
@@ -128,6 +129,7 @@ class TorchProgram:
 
     def _finish(self) -> None:
         torch, facts = self.torch, self.record.facts
+        self._look_again()
         is_training = bool(self.record.features & {"backward", "optimizer"})
         if "tokens" in self.record.results and not is_training:
             self.record.results = {"tokens": self.record.results["tokens"]}
@@ -406,12 +408,15 @@ class TorchProgram:
     def _look_at_input(self, batches: Any) -> None:
         """Note whether what batches are read from has changed since the last look at it."""
         contents = self.record.state(batches._dataset, batches._collate_fn, is_own=True)
-        iterator, before = self._fetched
-        is_same = iterator is not None and iterator() is batches
-        if is_same and self.record.difference(before, contents):
-            self.record.features.add("changing-dataset")
-        self._fetched = weakref.ref(batches), contents
+        if self.record.difference(self._fetched.get(batches, contents), contents):
+            self.record.note("changing-dataset")
+        self._fetched[batches] = contents
         self._looks += 1
+
+    def _look_again(self) -> None:
+        """Look at the input of epochs that were looked at and have not come to their end."""
+        for batches in [*self._fetched]:
+            self._look_at_input(batches)
 
     def _watch_loaders(self) -> None:
         from torch.utils.data import dataloader
@@ -422,15 +427,19 @@ class TorchProgram:
         @functools.wraps(following)
         def timed(self_: Any) -> Any:
             number = 0 if getattr(self_, "_num_workers", 1) else self_._num_yielded
-            is_looked_at = self._looks < _LOOKS
-            if number in (1, 2) and is_looked_at:  # with the first batch, files may be opened
+            if number in (1, 2) and self._looks < _LOOKS:  # with the first, files may be opened
                 self._look_at_input(self_)
             before = time.perf_counter_ns()
             is_elsewhere, self._is_elsewhere = self._is_elsewhere, True
             try:
                 return following(self_)
+            except StopIteration:
+                if self_ in self._fetched:
+                    self._look_at_input(self_)
+                    del self._fetched[self_]
+                raise
             finally:
-                if number == 1 and is_looked_at:
+                if number == 1 and self_ in self._fetched:
                     self._look_at_input(self_)
                 self._is_elsewhere = is_elsewhere
                 now = time.perf_counter_ns()
