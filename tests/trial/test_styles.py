@@ -820,6 +820,12 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path, forks: TorchFo
     assert "jax" not in unused.features
 
 
+IMPORTING = (
+    "import os, sys; sys.dont_write_bytecode = False; sys.modules.pop('of_program', 0); "
+    "sys.pycache_prefix = str(len(os.listdir())); import of_program"
+)
+
+
 @pytest.mark.parametrize(
     ("line", "change", "failure"),
     [("pass", "options['rate'] = 0.1", "update reads rate, which has changed"),
@@ -832,6 +838,12 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path, forks: TorchFo
      ("import sys; sys.stderr.write('1')", "pass", "update changes what is printed when"),
      ("import logging; logging.getLogger('x').warning('1')", "pass", "changes what is logged"),
      ("file.write('x')", "pass", "update changes file when it is called"),
+     ("open('log', 'a').close()", "pass", "update changes files when it is called"),
+     ("import pathlib; pathlib.Path('a').write_text('x')", "pass", "update changes files when"),
+     ("import os; os.makedirs('folder', exist_ok=True)", "pass", "update changes files when"),
+     ("import subprocess; subprocess.run(['true'])", "pass", "update starts a process when"),
+     ("open('log').close()", "pass", ""),
+     (IMPORTING, "pass", ""),
      ("named.rate", "named.rate = 0.1", "update reads rate, which has changed"),
      ("pass", "named.steps = step", ""), ("named.rate", "named.steps = step", ""),
      ("pass", "pass", "")],
@@ -840,6 +852,7 @@ def test_no_function_is_jitted_that_a_trace_would_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, change: str, failure: str
 ) -> None:
     (tmp_path / "jax.py").write_text(JAX)
+    (tmp_path / "of_program.py").write_text("")
     program = CHANGING.replace("CHANGED", repr(change)).replace("LINE", line)
     program = program.replace("CHANGE", change)
     monkeypatch.chdir(tmp_path)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .forks import changed, write
-from .state import Watch, difference, is_installed, is_own, state
+from .state import Watch, difference, is_installed, is_of_program, is_own, state
 
 _PREPARING = 5  # first units that no window begins in, chosen: allocator, autotuning, lazy loading
 _LEAST_UNITS = {"generate": 3}  # chosen: a call takes seconds
@@ -33,7 +33,7 @@ class Record:
     unless the program has ended by itself until then. What switches use of `child.state` is here.
     """
 
-    Watch, is_own = Watch, staticmethod(is_own)
+    Watch, is_own, is_of_program = Watch, staticmethod(is_own), staticmethod(is_of_program)
     state, difference = staticmethod(state), staticmethod(difference)
 
     def __init__(self, plan: Any) -> None:

@@ -128,6 +128,15 @@ def is_own(code: Any) -> bool:
     return is_main or (file is not None and not _is_library(file))
 
 
+def is_of_program(frame: Any) -> bool:
+    """Whether a frame is of the program's own code, or of Python's library that it called."""
+    while (file := frame.f_code.co_filename).startswith((_LIBRARY, "<frozen")):
+        if is_installed(file) or file.startswith("<frozen importlib") or frame.f_back is None:
+            return False
+        frame = frame.f_back
+    return not _is_library(file)
+
+
 def _is_library(file: str) -> bool:
     return is_installed(file) or file.startswith((_LIBRARY, "<frozen", _HERE))
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import os
 import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import Any
+from threading import get_ident
+from typing import Any, Callable
 
 _STATES = ("state", "params", "train_state", "carry", "variables")
+_FILES = "open os.mkdir os.rename os.remove os.rmdir os.truncate os.link os.symlink sqlite3.connect"
+_EFFECTS = {
+    **dict.fromkeys(_FILES.split(), "changes files"),
+    **dict.fromkeys(("subprocess.Popen", "os.system"), "starts a process"),
+    **dict.fromkeys(("socket.connect", "socket.sendto"), "uses the network"),
+}
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND
 
 
 def jax_donate(program: Any) -> None:
@@ -48,6 +57,24 @@ def _random_states() -> str:
     return str((random.getstate(), numpy.random.get_state()))
 
 
+_traces: list[tuple[int, set[str]]] = []  # that run: their threads, and what they change
+
+
+@functools.lru_cache(maxsize=None)
+def _listen(is_of_program: Callable[[Any], bool]) -> None:
+    """Have the trace that runs note what the program's code does outside of the process."""
+
+    def note(frame: Any, change: str) -> None:
+        if _traces and _traces[-1][0] == get_ident() and is_of_program(frame):
+            _traces[-1][1].add(change)
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _EFFECTS and (event != "open" or (arguments[2] or 0) & _WRITING):
+            note(sys._getframe(1), _EFFECTS[event])
+
+    sys.addaudithook(hook)
+
+
 @contextmanager
 def _noting(changes: set[str]) -> Iterator[None]:
     """Note what is printed and logged, but by JAX, and its warnings."""
@@ -55,9 +82,10 @@ def _noting(changes: set[str]) -> Iterator[None]:
 
     def noted(name: str, *args: Any, **kwargs: Any) -> Any:
         if not name.startswith("jax"):
-            changes.add("what is logged")
+            changes.add("changes what is logged")
         return record(name, *args, **kwargs)
 
+    _traces.append((get_ident(), changes))
     logging.setLogRecordFactory(noted)
     try:
         out, error = (_Noting(stream, changes) for stream in (sys.stdout, sys.stderr))
@@ -65,6 +93,7 @@ def _noting(changes: set[str]) -> Iterator[None]:
             yield
     finally:
         logging.setLogRecordFactory(record)
+        _traces.pop()
 
 
 class _Noting:
@@ -78,7 +107,7 @@ class _Noting:
 
     def write(self, text: str) -> Any:
         if "Warning" not in text:
-            self.changes.add("what is printed")
+            self.changes.add("changes what is printed")
         return self.stream.write(text)
 
 
@@ -90,6 +119,7 @@ class _Attempt:
         self.line = f"{_target(code)} = jax.jit({code})"
         self.read: Any = None
         self.changed = ""
+        _listen(program.record.is_of_program)
         self.jitted = program.jit(self._traced(function))
         self.__name__ = getattr(function, "__name__", "function")
         program.record.finishing.append(self._finish)
@@ -104,8 +134,7 @@ class _Attempt:
                 return self.function(*args, **kwargs)
             if self.changed:
                 raise RuntimeError(
-                    f"{self.__name__} changes {self.changed} when it is called: jitted, it "
-                    "would only once"
+                    f"{self.__name__} {self.changed} when it is called: jitted, it would only once"
                 )
             self.program.applied("jax-jit")
             facts = self.program.record.facts
@@ -132,9 +161,11 @@ class _Attempt:
             drawn = _random_states()
             with _noting(told):
                 output = function(*args, **kwargs)
-            changed = record.difference(before, record.state(args, kwargs, function))
-            changed = changed or " and ".join(sorted(told))
-            self.changed = changed or "random numbers" * (drawn != _random_states())
+            if changed := record.difference(before, record.state(args, kwargs, function)):
+                told = {f"changes {changed}"}
+            elif drawn != _random_states():
+                told.add("changes random numbers")
+            self.changed = " and ".join(sorted(told))
             return output
 
         return traced
