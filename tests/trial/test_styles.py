@@ -725,7 +725,8 @@ def main():
 main()
 """
 CHANGING = """
-import argparse, jax
+import argparse, jax, time
+from datetime import datetime
 class Named(dict):
     __getattr__ = dict.get
     __setattr__ = dict.__setitem__
@@ -842,6 +843,9 @@ IMPORTING = (
      ("import pathlib; pathlib.Path('a').write_text('x')", "pass", "update changes files when"),
      ("import os; os.makedirs('folder', exist_ok=True)", "pass", "update changes files when"),
      ("import subprocess; subprocess.run(['true'])", "pass", "update starts a process when"),
+     ("time.perf_counter()", "pass", "update reads the clock when it is called"),
+     ("datetime.now()", "pass", "update reads the clock when it is called"),
+     ("import uuid; uuid.uuid4()", "pass", "update changes random numbers when it is called"),
      ("open('log').close()", "pass", ""),
      (IMPORTING, "pass", ""),
      ("named.rate", "named.rate = 0.1", "update reads rate, which has changed"),

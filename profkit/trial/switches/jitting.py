@@ -8,8 +8,10 @@ import logging
 import os
 import random
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from datetime import date, datetime
 from threading import get_ident
 from typing import Any, Callable
 
@@ -19,6 +21,12 @@ _EFFECTS = {
     **dict.fromkeys(_FILES.split(), "changes files"),
     **dict.fromkeys(("subprocess.Popen", "os.system"), "starts a process"),
     **dict.fromkeys(("socket.connect", "socket.sendto"), "uses the network"),
+}
+_CLOCKS = "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns process_time"
+_READS: dict[Any, str] = {
+    **{getattr(time, name): "reads the clock" for name in _CLOCKS.split()},
+    **dict.fromkeys((datetime.now, datetime.today, date.today), "reads the clock"),
+    os.urandom: "changes random numbers",
 }
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND
 
@@ -61,8 +69,9 @@ _traces: list[tuple[int, set[str]]] = []  # that run: their threads, and what th
 
 
 @functools.lru_cache(maxsize=None)
-def _listen(is_of_program: Callable[[Any], bool]) -> None:
-    """Have the trace that runs note what the program's code does outside of the process."""
+def _listener(is_of_program: Callable[[Any], bool]) -> Callable[[Any, str, Any], None]:
+    """Has the trace that runs note what the program's code does outside of the process, and, as its
+    profiler, that it reads a clock."""
 
     def note(frame: Any, change: str) -> None:
         if _traces and _traces[-1][0] == get_ident() and is_of_program(frame):
@@ -72,13 +81,18 @@ def _listen(is_of_program: Callable[[Any], bool]) -> None:
         if event in _EFFECTS and (event != "open" or (arguments[2] or 0) & _WRITING):
             note(sys._getframe(1), _EFFECTS[event])
 
+    def call(frame: Any, event: str, function: Any) -> None:
+        if event == "c_call" and function in _READS:
+            note(frame, _READS[function])
+
     sys.addaudithook(hook)
+    return call
 
 
 @contextmanager
-def _noting(changes: set[str]) -> Iterator[None]:
+def _noting(changes: set[str], listener: Callable[[Any, str, Any], None]) -> Iterator[None]:
     """Note what is printed and logged, but by JAX, and its warnings."""
-    record = logging.getLogRecordFactory()
+    profiler, record = sys.getprofile(), logging.getLogRecordFactory()
 
     def noted(name: str, *args: Any, **kwargs: Any) -> Any:
         if not name.startswith("jax"):
@@ -87,11 +101,15 @@ def _noting(changes: set[str]) -> Iterator[None]:
 
     _traces.append((get_ident(), changes))
     logging.setLogRecordFactory(noted)
+    if profiler is None:  # one in C is not to be set again
+        sys.setprofile(listener)
     try:
         out, error = (_Noting(stream, changes) for stream in (sys.stdout, sys.stderr))
         with redirect_stdout(out), redirect_stderr(error):
             yield
     finally:
+        if profiler is None:
+            sys.setprofile(None)
         logging.setLogRecordFactory(record)
         _traces.pop()
 
@@ -119,7 +137,6 @@ class _Attempt:
         self.line = f"{_target(code)} = jax.jit({code})"
         self.read: Any = None
         self.changed = ""
-        _listen(program.record.is_of_program)
         self.jitted = program.jit(self._traced(function))
         self.__name__ = getattr(function, "__name__", "function")
         program.record.finishing.append(self._finish)
@@ -154,12 +171,13 @@ class _Attempt:
     def _traced(self, function: Any) -> Any:
         """The function, which notes what it changes: its arguments, or what it reads."""
         record = self.program.record
+        listener = _listener(record.is_of_program)
 
         @functools.wraps(function)
         def traced(*args: Any, **kwargs: Any) -> Any:
             before, told = record.state(args, kwargs, function), set[str]()
             drawn = _random_states()
-            with _noting(told):
+            with _noting(told, listener):
                 output = function(*args, **kwargs)
             if changed := record.difference(before, record.state(args, kwargs, function)):
                 told = {f"changes {changed}"}
