@@ -895,6 +895,42 @@ def test_lines_to_keep_name_all_that_is_jitted(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+OPTAX = """
+from typing import Any, NamedTuple
+class GradientTransformation(NamedTuple):
+    init: Any
+    update: Any
+class GradientTransformationExtraArgs(GradientTransformation): pass
+def apply_updates(params, updates): return updates
+"""
+STEPPED = """
+import jax, optax
+opt = optax.GradientTransformation(None, lambda gradient, state: (gradient, state))
+def loss(x): return x
+def train_step(x):
+    updates, _ = opt.update(jax.grad(loss)(x), ())
+    return optax.apply_updates(x, updates)
+x = jax.Array(1.0)
+for _ in range(20):
+    STEP
+"""
+
+
+def test_lines_to_keep_are_of_the_programs_names_and_of_outermost_functions(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "jax.py").write_text(JAX)
+    (tmp_path / "optax.py").write_text(OPTAX)
+    update = "optax.apply_updates(x, opt.update(jax.grad(loss)(x), ())[0])"
+    lines = ["train_step = jax.jit(train_step)"]
+    lines += ["gradient = jax.jit(jax.grad(loss))", "update = jax.jit(opt.update)"]
+    lines += ["apply_updates = jax.jit(optax.apply_updates)"]
+    for step, kept in (("train_step(x)", lines[:1]), (update, lines[1:])):
+        jitted = run(tmp_path, STEPPED.replace("STEP", f"x = {step}"), "jax-jit")
+        assert jitted.failure == ""
+        assert sorted(str(jitted.facts["jitted"]).splitlines()) == sorted(kept)
+
+
 @pytest.mark.parametrize(
     ("options", "donated"),
     [({}, "(0,)"), ({"donate_argnums": ()}, "(0,)"), ({"donate_argnums": 0}, "0"),

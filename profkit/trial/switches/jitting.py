@@ -142,7 +142,9 @@ class _Attempt:
         program.record.finishing.append(self._finish)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.jitted is not None:
+        if not self.program.is_running():
+            self._keep_line(False)
+        elif self.jitted is not None:
             self._compare()
             try:
                 output = self.jitted(*args, **kwargs)
@@ -154,11 +156,17 @@ class _Attempt:
                     f"{self.__name__} {self.changed} when it is called: jitted, it would only once"
                 )
             self.program.applied("jax-jit")
-            facts = self.program.record.facts
-            if self.line not in (lines := facts.get("jitted", "").splitlines()):
-                facts["jitted"] = "\n".join((*lines, self.line))
+            self._keep_line(True)
             return output
         return self.function(*args, **kwargs)
+
+    def _keep_line(self, is_needed: bool) -> None:
+        """Whether a user would write it: not of what functions call that are jitted by now."""
+        facts = self.program.record.facts
+        lines = facts.get("jitted", "").splitlines()
+        if (self.line in lines) is not is_needed:
+            lines = [*lines, self.line] if is_needed else [x for x in lines if x != self.line]
+            facts["jitted"] = "\n".join(lines)
 
     def _finish(self) -> None:
         """A last look: what was read may have changed while there was no time for one."""
@@ -204,20 +212,31 @@ def _target(code: str) -> str:
     return "gradient" if code.startswith("jax.") else code.rpartition(".")[2]
 
 
+def _name_of(value: Any, frame: Any) -> str:
+    """By which the code of a frame, or what has called it, knows a transformation."""
+    while frame is not None:
+        for variables in (frame.f_locals, frame.f_globals):
+            if names := [name for name, each in list(variables.items()) if each is value]:
+                return str(names[0])
+        frame = frame.f_back
+    return "tx"
+
+
 def _optax(program: Any, optax: Any, watch: Any) -> None:
     """optax's updates, called from Python, are jitted."""
     attempts: dict[int, _Attempt] = {}
 
     def update(transformation: Any) -> Any:
         function = transformation[1]
-        if not program.is_running():
-            return function
         if id(function) not in attempts:
-            attempts[id(function)] = _Attempt(program, function, watch, "tx.update")
+            if not program.is_running():
+                return function
+            code = f"{_name_of(transformation, sys._getframe(1))}.update"
+            attempts[id(function)] = _Attempt(program, function, watch, code)
         return attempts[id(function)]
 
     optax.GradientTransformation.update = property(update)
     optax.GradientTransformationExtraArgs.update = property(update)
     apply = optax.apply_updates
     attempt = _Attempt(program, apply, watch, "optax.apply_updates")
-    optax.apply_updates = lambda *args: (attempt if program.is_running() else apply)(*args)
+    optax.apply_updates = lambda *args: attempt(*args)
