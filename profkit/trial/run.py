@@ -146,6 +146,7 @@ class _Record(_Recorded, frozen=True):
     """All that a process wrote."""
 
     rank: int
+    written: float  # when the units that count had ended, in s since the epoch
     failure: str
     leading: str
     passed: dict[str, int]
@@ -206,7 +207,7 @@ def run_program(
             end = _run(begin or start, rest, timeout)
         records = _records(place)
         is_whole = not (place / STOPPED).exists()
-        written = min((path.stat().st_mtime for path in place.glob("*.json")), default=math.inf)
+        written = min((record.written for record in records), default=math.inf)
         problem = log.read_text("utf-8").strip().rpartition("\n")[2] if log.exists() else ""
         log.unlink(missing_ok=True)
     if end.status == TIMED_OUT:

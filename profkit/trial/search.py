@@ -335,7 +335,11 @@ class _Search:
 
     def cost(self, combination: Combination) -> float:
         """Expected seconds of a run: what compiles takes its start, and less with its cache."""
-        unchanged = self.evidence.of(())[-1].seconds
+        first, *later = self.evidence.of(())
+        compiling = float(first.facts.get("compiling", 0.0))
+        unchanged = later[-1].seconds if later else first.seconds - (1 - _CACHED) * compiling
+        if not combination:
+            return unchanged
         runs = [run.seconds for run in self.evidence.of(combination)]
         if len(runs) == 1 and any(switch.start for switch in combination):
             return unchanged + _CACHED * (runs[0] - unchanged)

@@ -281,6 +281,23 @@ def test_time_is_kept_for_a_whole_run_as_long_as_the_first(hanging: str) -> None
     assert program.now + hand_measured.IMPORTS + hand_measured.FORKED + rest <= 280
 
 
+def test_what_the_first_run_compiles_the_others_read_from_its_cache() -> None:
+    """Its length alone would leave no time for another run."""
+    program = SimulatedProgram({"tf32": 2.0})
+
+    def measure(switches: Combination, **options: Any) -> Result:
+        compiling = 0.0 if program.names else 60.0
+        result = program.measure(switches, **options)
+        program.now += compiling
+        facts = {"compiling": compiling or 1.0}
+        return replace(result, stopped=True, seconds=result.seconds + compiling, facts=facts)
+
+    evidence = search(measure, (SWITCHES["tf32"],), 180, lambda: program.now, print)
+    comparison = evidence.comparison((SWITCHES["tf32"],))
+    assert comparison is not None
+    assert comparison.low < 2.0 < comparison.high
+
+
 @pytest.mark.parametrize("rest", [30.0, 100.0])
 def test_an_unchanged_run_to_its_end_tells_how_long_whole_runs_take(rest: float) -> None:
     """One that goes on for longer than that is as good as endless."""

@@ -20,6 +20,7 @@ _AHEAD = 3  # calls that Python may be ahead of the device, so that times are th
 _LOCAL = 4  # gradients of functions within functions that are known, chosen: each keeps its data
 _GRADIENTS = "gradients"
 _SERIES = ("calls of ", _GRADIENTS)
+_COMPILED = "/backend_compile_duration"  # as an event of jax.monitoring ends
 
 
 class Watched:
@@ -156,6 +157,10 @@ class JaxProgram:
             return eval_shape(own, *args, **kwargs)
 
         jax.eval_shape = shape
+        with suppress(ImportError):
+            from jax import monitoring
+
+            monitoring.register_event_duration_secs_listener(self._note_duration)
 
     def note_caller(self, code: CodeType, gradient: Gradient) -> None:
         """Code that is not recorded calls a gradient: the next time, its function is."""
@@ -195,6 +200,12 @@ class JaxProgram:
                 if getattr(leaf, "size", 0):
                     self.record.result(f"{kind} {number}", functools.partial(self._sample, leaf))
         self.record.mark(kind)
+
+    def _note_duration(self, event: str, seconds: float, **_: Any) -> None:
+        """Add up what compiles, or is read from its cache."""
+        if event.endswith(_COMPILED):
+            facts = self.record.facts
+            facts["compiling"] = facts.get("compiling", 0.0) + seconds
 
     def _wait(self, output: Any) -> None:
         """Until an output is computed; what was donated since is gone."""

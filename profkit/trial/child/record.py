@@ -174,10 +174,7 @@ class Record:
         self.features.add(feature)
         if self._ended and self._written and os.getpid() == self.process:
             self._written["features"] = sorted({*self._written["features"], feature})
-            path = os.path.join(self.plan["folder"], f"{self.process}.json")
-            moment = os.stat(path).st_mtime  # which says when the units that count have ended
-            write(self.plan["folder"], os.path.basename(path), self._written)
-            os.utime(path, (moment, moment))
+            write(self.plan["folder"], f"{self.process}.json", self._written)
 
     def write(self, stopped: bool = False) -> None:
         """Write what was recorded; once, and only in the process that recorded it."""
@@ -189,6 +186,7 @@ class Record:
         results = {name: self._read(row) for name, row in self.results.items()}
         document = {
             "stopped": stopped,
+            "written": time.time(),
             "rank": int(os.environ.get("RANK", "0")),
             "leading": self.leading(least=2, last=self._closing),
             "passed": self.passed,
