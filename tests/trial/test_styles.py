@@ -818,6 +818,8 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path, forks: TorchFo
     (site / "library.py").write_text(LIBRARY)
     updated = run(tmp_path, UPDATED.format(site=str(site)), extent=Extent(window=0.1))
     assert (updated.failure, updated.unit) == ("", "calls of step")
+    short = run(tmp_path, UPDATED.format(site=str(site)).replace("range(30)", "range(3)"))
+    assert {*short.results} == {"calls of step 0"}  # the library's may be inside of what is jitted
     rare = [run(tmp_path, RARE, extent=Extent(unit)) for unit in (None, WALL)]
     assert rare[0].results == rare[1].results == {"calls of train 0": [[0.5]]}
     unused = run(tmp_path, UNUSED, forks=forks)

@@ -273,6 +273,8 @@ class JaxProgram:
             record.results[f"parameters, {unit}"] = [self.jax.numpy.stack(norms)]
         series = {name for name in record.results if name.startswith(_SERIES)}
         own = {name for name in series if name.startswith(unit)}
+        if not unit:  # what libraries have jitted may be inside of what else is
+            own = {name for name in own if name.rpartition(" ")[0] not in record.secondary}
         for name in series - own if own else ():
             del record.results[name]
         record.facts["jax"] = str(self.jax.__version__)
