@@ -266,11 +266,14 @@ def parted(before: Runs, changed: Result, kind: Ends, perturbed: Runs = ()) -> s
 
 
 def lost(before: Result, changed: Result) -> str:
-    """A printed series with a number that is NaN or infinite in a changed run alone, "" without."""
+    """A series printed, or of parameters at the end, with a number that is NaN or infinite in a
+    changed run alone, "" without."""
     after = {**changed.results, **changed.printed}
     for name, row in {**before.results, **before.printed}.items():
         pairs = zip(map(_first, row), map(_first, after.get(name, ())), strict=False)
-        if name.startswith(PRINTED) and any(math.isnan(y) > math.isnan(x) for x, y in pairs):
+        if name.startswith((PRINTED, _PARAMETERS)) and any(
+            math.isnan(y) > math.isnan(x) for x, y in pairs
+        ):
             return name
     return ""
 

@@ -165,7 +165,7 @@ def _difference_words(judgment: checks.Judgment) -> str:
 def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
     """What to write, for the workers, the optimizer and the function that runs had."""
     known = {name: str(value) for run in runs for name, value in run.facts.items()}
-    defaults = {"workers": "N", "persistent": "True", "jitted": _JITTED}
+    defaults = {"workers": "N", "persistent": "True", "jitted": _JITTED, "rival": ""}
     facts = {**defaults, "optimizer": "" if runs else "AdamW", **known}
     text = "\n".join(switch.keep.strip() for switch in combination)
     for name in (*defaults, "optimizer"):

@@ -37,7 +37,10 @@ _CHILD = Path(__file__).with_name("child") / "__init__.py"
 _WRITES = _CHILD.with_name("writes.py")
 _SEEDS = _CHILD.with_name("seeds.py")
 _SEEDED = ("numpy.random", "torch")
-_WRITING = ("sys", "torch.serialization", "safetensors.torch")
+_WRITING = (
+    "sys", "torch.serialization", "torch.jit._script", "torch.autograd.profiler",
+    "safetensors.torch", "safetensors.numpy",
+)  # fmt: skip
 _MODULES = (
     "torch", "jax", "optax", "transformers.generation.utils", "random", "numpy.random",
 )  # fmt: skip
@@ -51,7 +54,10 @@ _MOSTLY = 0.9  # chosen: of the units, if the rest compiles it is no part of wha
 _GROUPS = 10  # samples of a run, chosen: means of consecutive units, so that rare waits count
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Unsupported)\b.*")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|\bnan\b|\binf\b)", re.IGNORECASE)
-_MEASURED = r"(?:run)?times?|took|elapsed|duration|latency|throughput|fps|speed\w*|mem\w*|pid"
+_MEASURED = (
+    r"(?:run)?times?|took|elapsed|duration|latency|throughput|fps|speed\w*|mem\w*|pid|eta"
+    r"|wall(?:[- ]?clock)?"
+)
 _UNITS = r"[mun]s|sec\w*|[kmg]i?b|bytes"
 _TIMES = re.compile(
     rf"(?<![^\W_])(?:s/it|s|mins?|{_UNITS}|{_MEASURED})(?![^\W_])|/ ?s\b|it/s|per sec|warn"

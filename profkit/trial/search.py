@@ -228,11 +228,15 @@ class Evidence:
         return judgment is None or judgment.is_same
 
     def is_perturbed(self, combination: Combination) -> bool:
-        """Whether perturbed runs show what becomes of other rounding and random numbers, as those
-        of torch do."""
+        """Whether perturbed runs show what becomes of other rounding and random numbers."""
         kinds = {checks.KINDS[switch.changes] for switch in combination} - {""}
-        is_torch = "torch" in self.unchanged[0].features
-        return not is_torch or kinds <= {run.perturbed for run in self.perturbed}
+        known = {run.perturbed for run in self.perturbed}
+        return {kind for kind in kinds if _is_possible(kind, self.unchanged[0])} <= known
+
+
+def _is_possible(kind: Perturbation, run: Result) -> bool:
+    """Whether a program can be perturbed so: JAX has no random numbers of its own."""
+    return bool(run.features & ({"torch", "jax"} if kind == "rounding" else {"torch"}))
 
 
 def _is_beside(switch: Switch) -> bool:
@@ -601,8 +605,8 @@ def _perturb(trial: _Search, kind: Perturbation, most: int = 1) -> None:
     compare; to its end where that is near, as ends are compared too."""
     evidence = trial.evidence
     first, known = evidence.unchanged[0], [run.perturbed for run in evidence.runs]
-    is_possible = most == 1 or trial.used(trial.cost(())) < 1
-    if first.results and known.count(kind) < most and "torch" in first.features and is_possible:
+    is_possible = _is_possible(kind, first) and (most == 1 or trial.used(trial.cost(())) < 1)
+    if first.results and known.count(kind) < most and is_possible:
         trial.run((), perturb=kind, grace=trial.whole_cost(()) * trial.is_short)
 
 

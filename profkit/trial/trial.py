@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from profkit.trial.search import Combination, search
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import TrialFile
 from profkit.trial.whole import confirmed
-from profkit.trial.written import put_back
+from profkit.trial.written import copy_small, listed, put_back
 
 WINDOW = 1.0  # s of units in a run, chosen: as long as the rest of a fork's start takes
 _CACHES = {
@@ -44,6 +44,7 @@ _JAX_CACHE = {  # of programs however small: one that is not jitted compiles hun
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
+_UNSEEDED = {"PROFKIT_SEEDED": "0"}  # as of `child.seeds`
 _SLOWER = 4.0  # chosen: a run may take so many times the unchanged one's time
 _COMPILING = 120.0  # s that a run may take in addition, chosen: torch.compile of a large model
 _OF_LEFT = 1 / 3  # chosen: of the budget that is left, so that one run doesn't end the trial
@@ -81,6 +82,8 @@ def try_program(
         place = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
         measure = _Runner(subject, here, budget, Path(place).resolve(), tell)
         sources = [Path(word).resolve().parent for word in subject.command if word.endswith(".py")]
+        before = {} if subject.in_copy else listed(here, *sources[:1])
+        copy_small(before, measure.kept)
         stack.callback(put_back, measure.kept, here, *sources[:1])
         stack.callback(measure.discard)
         evidence = search(measure, switches, budget, time.monotonic, measure.tell, first)
@@ -110,7 +113,7 @@ def try_program(
             trial = confirmed(trial, evidence, run_whole, run_plain)
             trial = perturbed(trial, evidence, measure.run_with, subject.environment, measure.left)
         measure.discard()
-        written = put_back(measure.kept, here, *sources[:1])
+        written = put_back(measure.kept, here, *sources[:1], before=before)
         return replace(trial, seconds=budget - measure.left(), written=written)
 
 
@@ -175,6 +178,8 @@ class _Runner:
             if not self._fault(result):
                 self.tell(f"{_FRESH}: without that, it fails: {fault}")
                 self.discard()
+        if self.first and not (switches or perturb) and result.failure:
+            result = self._unseeded(run, result)
         if result.status == TIMED_OUT and remaining < limit:
             return replace(result, is_cut=True)
         if self.first is None:
@@ -188,6 +193,18 @@ class _Runner:
         """What a fork may be to blame for: a failure, or fewer units than the first run's."""
         ends_earlier = "it ends earlier" if result.units < self.extent.units else ""
         return "" if result.status == TIMED_OUT else result.failure or ends_earlier
+
+    def _unseeded(self, run: Callable[[Prepared | None], Result], result: Result) -> Result:
+        """The failed run again, with other random numbers than the first, if that helps."""
+        if result.status == TIMED_OUT or _UNSEEDED.items() <= self.environment.items():
+            return result
+        self.environment |= _UNSEEDED
+        self.discard()
+        again = run(None)
+        if self._fault(again):
+            return result
+        self.tell(f"runs are not seeded: with equal random numbers, {result.failure}")
+        return again
 
     def _is_suspect(self, switches: Combination) -> bool:
         """Whether a failure may be the fork's: the first may take away what others need, and

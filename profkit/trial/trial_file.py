@@ -101,8 +101,9 @@ State = Literal["as before", "changed", "removed", "new"]
 
 class Written(Model, frozen=True, kw_only=True):
     """A file that runs in place wrote: put back "as before", "changed" where it was too large to
-    keep or can't be put back, which is then kept as `copy`, "removed" as it was not there before,
-    or "new" where that failed, or it is in no folder of the program."""
+    keep or can't be put back, or no hook heard who wrote it, where `copy` is what it was before,
+    "removed" as it was not there, or "new" where that failed, no hook heard, or it is in no folder
+    of the program."""
 
     path: str
     state: State
@@ -117,7 +118,7 @@ class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):
     what all runs took. `checked` says whether exit code and output of whole runs were compared with
     the unchanged program's, and how that ended. `kernels` are those of a program that no switch
     applies to, whose launches were perturbed; `unperturbed` says what was not possible, and why.
-    `written` are files that Python opened for writing.
+    `written` are files that were written meanwhile.
     """
 
     command: tuple[str, ...]

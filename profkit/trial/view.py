@@ -97,7 +97,7 @@ def _circumstances(trial: TrialFile) -> str:
 def written_words(trial: TrialFile) -> str:
     """Which files the runs wrote, and as what they are left."""
     states = grouped(
-        (_STATES[each.state], each.path + (f" (it is kept as {each.copy})" if each.copy else ""))
+        (_STATES[each.state], each.path + (f" (as before: {each.copy})" if each.copy else ""))
         for each in trial.written
     )
     words = ". ".join(f"{state}: {_first(paths)}" for state, paths in states.items())

@@ -12,11 +12,53 @@ from pathlib import Path
 
 from profkit.trial.trial_file import State, Written
 
+_MOST_FILES = 20_000  # in a program's folders, chosen: listed in half a second
+_MOST = 1 << 26  # bytes of their copies in all, chosen: a tenth of a second
+_OTHERS = {"__pycache__", ".git", ".venv", "node_modules"}
+Files = dict[Path, tuple[int, int]]
 
-def put_back(folder: Path, here: Path, *sources: Path) -> tuple[Written, ...]:
+
+def listed(*roots: Path) -> Files:
+    """Sizes and times of the files in a program's folders, but for caches; none of too many."""
+    files: Files = {}
+    for root in roots:
+        for folder, folders, names in os.walk(root):
+            inside = Path(folder).relative_to(root).parts
+            folders[:] = (each for each in folders if not _is_cached(root, (*inside, each)))
+            for path in (Path(folder, name) for name in names):
+                with suppress(OSError):
+                    status = path.lstat()
+                    files[path] = status.st_size, status.st_mtime_ns
+            if len(files) > _MOST_FILES:
+                return {}
+    return files
+
+
+def copy_small(files: Files, folder: Path) -> None:
+    """Copy the files to a folder, the smallest first, as far as these are few bytes: what no hook
+    hears may change them."""
+    total = 0
+    for path, (size, _) in sorted(files.items(), key=lambda each: each[1]):
+        total += size
+        if total > _MOST:
+            return
+        with suppress(OSError):
+            if path.is_file() and not path.is_symlink():
+                place = Path(f"{folder}/copies{path}")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, place)
+
+
+def put_back(
+    folder: Path,
+    here: Path,
+    *sources: Path,
+    before: Files | None = None,
+) -> tuple[Written, ...]:
     """Put back what was kept in a folder, and say what became of each file that runs wrote. New
     ones are removed, and folders made for them, where they are `here` or in a folder of the
-    program's `sources`; hidden and temporary ones are caches."""
+    program's `sources`; caches and temporary ones are left. What else is not as it was `before` may
+    be the user's own work: it is left, and a copy of what was there, as far as there is one."""
     roots = (here, *sources)
 
     def written(path: Path, state: State, copy: str = "") -> Written:
@@ -28,7 +70,7 @@ def put_back(folder: Path, here: Path, *sources: Path) -> tuple[Written, ...]:
     rows = [written(path, "changed" if copy else "as before", copy) for path, copy in copies]
     large = (path for saved, path in _pairs(folder / "large") if not _is_same(saved, path))
     rows += [written(path, "changed") for path in large]
-    new = [path for _, path in _pairs(folder / "new") if path.is_file()]
+    new = [path for _, path in _pairs(folder / "new") if path.is_file() or path.is_symlink()]
     own = [path for path in new if _is_of(path, roots)]
     rows += [written(path, "removed" if _is_removed(path) else "new") for path in own]
     elsewhere = (path for path in new if path not in own and not _is_cache(path, roots))
@@ -37,13 +79,30 @@ def put_back(folder: Path, here: Path, *sources: Path) -> tuple[Written, ...]:
     for path in sorted(made, reverse=True):  # the inner ones first
         with suppress(OSError):  # not empty, or gone
             path.rmdir()
+    heard = {path for kind in ("kept", "large", "new") for _, path in _pairs(folder / kind)}
+    known = before or {}
+    for path, state in sorted(listed(*roots).items()) if known else ():
+        if path not in heard and path not in known:
+            rows.append(written(path, "new"))
+        elif path not in heard and known[path] != state:
+            rows.append(written(path, "changed", _moved_copy(Path(f"{folder}/copies{path}"))))
     return tuple(rows)
 
 
 def _is_of(path: Path, roots: Sequence[Path]) -> bool:
-    """Whether a path is in one of some folders, and in no hidden one of it."""
-    rests = [path.relative_to(root).parts[:-1] for root in roots if root in path.parents]
-    return any(not any(part.startswith(".") for part in rest) for rest in rests)
+    """Whether a path is in one of some folders, and in no cache of it."""
+    own = (root for root in roots if root in path.parents)
+    return any(not _is_cached(root, path.relative_to(root).parts[:-1]) for root in own)
+
+
+def _is_cached(root: Path, folders: Sequence[str]) -> bool:
+    """Whether a path within a folder is a cache's, which others may use: the hidden folders of a
+    user's own are, those of a program by their name."""
+    if not _OTHERS.isdisjoint(folders):
+        return True
+    is_hidden = any(name.startswith(".") for name in folders)
+    is_any = root in {Path.home(), Path("/")} or "cache" in "/".join(folders).lower()
+    return is_hidden and is_any
 
 
 def _is_cache(path: Path, roots: Sequence[Path]) -> bool:
@@ -71,8 +130,15 @@ def _put_back(saved: Path, path: Path) -> str:
     except OSError:
         with suppress(OSError):
             part.unlink()
-        return str(saved.replace(Path(tempfile.mkdtemp(prefix="profkit-kept-"), path.name)))
+        return _moved_copy(saved)
     return ""
+
+
+def _moved_copy(saved: Path) -> str:
+    """The path where a copy is kept from now on; "" without one."""
+    if not saved.exists():
+        return ""
+    return str(shutil.move(saved, Path(tempfile.mkdtemp(prefix="profkit-kept-"), saved.name)))
 
 
 def _pairs(folder: Path) -> Iterator[tuple[Path, Path]]:

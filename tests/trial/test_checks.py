@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from profkit.trial.checks import judged, missing_output, spread
+from profkit.trial.checks import judged, lost, missing_output, spread
 from profkit.trial.run import Extent, Perturbation, Result, masked, run_program
 from profkit.trial.trial_file import Changes
 
@@ -65,6 +65,8 @@ def test_what_unchanged_runs_differ_by_is_allowed(rows: list[list[float]], share
         ("[10:11:12,123] 128.5 samples/s, min loss 0.5", [0.5]),
         ("mem 12.3 GB, the model's accuracy 0.91", [0.91]),
         ("took 5.2s", []),
+        ("wall-clock: 6.31, eta: 3", []),
+        ("wallet 6.5", [6.5]),
         ("time per step: 5, loss 0.5", []),
         ("Time  0.123 ( 0.120)  Data  0.001 ( 0.002)  Loss 0.5", []),
         ("{'train_runtime': 5.2, 'train_steps_per_second': 3.1}", []),
@@ -162,6 +164,13 @@ def test_printed_tokens_are_no_numbers(printed: list[float | None], is_same: boo
     judgment = judged([unchanged], [], [other], {"precision"})
     assert judgment is not None
     assert judgment.is_same is is_same
+
+
+def test_parameters_that_end_as_nan_are_lost() -> None:
+    series = "parameters, group 1"
+    ends = [Result((), 1.0, results={series: [[end]]}) for end in (1.0, 2.0, None)]
+    assert lost(ends[0], ends[1]) == lost(ends[2], ends[2]) == ""
+    assert lost(ends[0], ends[2]) == series
 
 
 def test_no_rounding_makes_zeros_right() -> None:

@@ -196,8 +196,8 @@ def test_a_program_that_another_starts_is_not_forked(tmp_path: Path) -> None:
 
 PAUSING = """
 import os
-os.makedirs(".count", exist_ok=True)
-with open(".count/starts", "a") as starts:
+os.makedirs(".cache", exist_ok=True)
+with open(".cache/starts", "a") as starts:
     starts.write("one more\\n")
 import time
 import torch
@@ -228,7 +228,7 @@ def test_what_is_proven_is_confirmed_by_processes_from_their_start(
     trial = tried(PAUSING)
     assert trial.best == ("set-to-none",)
     assert trial.runs > 4
-    started = (tmp_path / ".count" / "starts").read_text().count("\n")
+    started = (tmp_path / ".cache" / "starts").read_text().count("\n")
     # The first run, which is whole, what is forked, one with the switch, and one without hooks.
     assert started == 4
 

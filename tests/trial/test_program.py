@@ -339,14 +339,14 @@ def test_what_is_no_program_is_said(
 def test_an_interruption_keeps_results_and_leaves_no_process(tmp_path: Path) -> None:
     program = (
         "import os, time\n"
-        "is_first = not os.path.exists('.kept/pids')\n"
-        "os.makedirs('.kept', exist_ok=True)\n"
-        "with open('.kept/pids', 'a') as file: file.write(f'{os.getpid()} ')\n"
+        "is_first = not os.path.exists('.cache/pids')\n"
+        "os.makedirs('.cache', exist_ok=True)\n"
+        "with open('.cache/pids', 'a') as file: file.write(f'{os.getpid()} ')\n"
         "time.sleep(0.1 if is_first else 600)"
     )
     words = ("--switch", "no-change", "--format", "json")
     process = cli(tmp_path, *words, program=program)
-    pids = tmp_path / ".kept" / "pids"
+    pids = tmp_path / ".cache" / "pids"
     deadline = time.monotonic() + 300
     while not pids.exists() or len(pids.read_text().split()) < 2:
         assert time.monotonic() < deadline
@@ -451,3 +451,36 @@ def test_calls_of_generate_are_units_though_forwards_end_before(
     assert result.results["tokens"][1] == [float(token) for token in range(40, 80)]
     compiled = forks.run(program, (), Extent("generate", 5).compiled)
     assert (compiled.units, len(compiled.times)) == (9, 4)  # those after four that compile
+
+
+NAMED_AT_RANDOM = """
+import os, random
+import numpy
+os.makedirs(f"runs/{numpy.random.randint(10**9)}")
+print("score", numpy.random.rand())
+"""
+
+
+def test_a_program_that_needs_other_random_numbers_has_them(tmp_path: Path) -> None:
+    words = ("--switch", "no-change", "--budget", "60s", "--format", "json")
+    stdout, stderr = cli(tmp_path, *words, program=NAMED_AT_RANDOM).communicate(timeout=300)
+    trial = json.loads(stdout)
+    assert trial["failure"] == ""
+    assert "runs are not seeded: with equal random numbers, FileExistsError" in stderr
+    assert trial["rows"][0]["status"] != "failed"
+
+
+IN_PROCESSES = """
+import subprocess, sys
+import numpy
+print(numpy.random.rand(), flush=True)
+if len(sys.argv) == 1:
+    subprocess.run([sys.executable, __file__, "inner"])
+"""
+
+
+def test_processes_of_a_program_draw_their_own_random_numbers(tmp_path: Path) -> None:
+    command = (sys.executable, str(written(tmp_path, IN_PROCESSES)))
+    drawn = [run(command).output.split() for _ in range(2)]
+    assert drawn[0][0] == drawn[1][0]
+    assert len({*drawn[0], *drawn[1]}) == 3

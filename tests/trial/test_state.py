@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sqlite3
+import sys
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.trial.child.state import Watch, difference, state
+
+METRICS = """
+class Tensor:
+    _version = 0
+    def data_ptr(self): return 0
+class Mean:
+    def __init__(self): self.total, self.cache = Tensor(), 0
+"""
 
 
 class Unaddressed:
@@ -31,6 +43,27 @@ def test_what_can_not_be_looked_at_is_left_out() -> None:
     assert Watch().difference(before, read) == ""
     read["rate"] = 0.2
     assert difference(before, state(read)) == Watch().difference(before, read) == "rate"
+
+
+def test_metrics_and_cached_functions_are_looked_at_in_a_dataset(tmp_path: Path) -> None:
+    """The rest of what an installed class has may be a cache of its own."""
+    (tmp_path / "metrics-1.dist-info").mkdir()
+    (tmp_path / "metrics.py").write_text(METRICS)
+    sys.path.append(str(tmp_path))
+    try:
+        metrics = import_module("metrics")
+        counts = {"read": 0}
+        metric, cached = metrics.Mean(), functools.lru_cache(lambda: counts["read"])
+        before = state(metric, cached, is_own=True)
+        metric.cache = 1
+        assert difference(before, state(metric, cached, is_own=True)) == ""
+        metric.total._version += 1
+        assert difference(before, state(metric, cached, is_own=True)) == "total"
+        metric.total._version -= 1
+        counts["read"] = 1
+        assert difference(before, state(metric, cached, is_own=True)) == "read"
+    finally:
+        sys.path.remove(str(tmp_path))
 
 
 @given(size=st.integers(1, 1000), data=st.data(), nested=st.booleans())

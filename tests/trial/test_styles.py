@@ -830,7 +830,7 @@ def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path, forks: TorchFo
 
 IMPORTING = (
     "import os, sys; sys.dont_write_bytecode = False; sys.modules.pop('of_program', 0); "
-    "sys.pycache_prefix = str(len(os.listdir())); import of_program"
+    "sys.pycache_prefix = str(id(os)); import of_program"
 )
 
 
@@ -848,12 +848,16 @@ IMPORTING = (
      ("file.write('x')", "pass", "update changes file when it is called"),
      ("open('log', 'a').close()", "pass", "update changes files when it is called"),
      ("import pathlib; pathlib.Path('a').write_text('x')", "pass", "update changes files when"),
-     ("import os; os.makedirs('folder', exist_ok=True)", "pass", "update changes files when"),
+     ("import os; os.makedirs('folder', exist_ok=True)", "pass", "update changes files and"),
      ("import subprocess; subprocess.run(['true'])", "pass", "update starts a process when"),
      ("time.perf_counter()", "pass", "update reads the clock when it is called"),
      ("datetime.now()", "pass", "update reads the clock when it is called"),
      ("import uuid; uuid.uuid4()", "pass", "update changes random numbers when it is called"),
-     ("open('log').close()", "pass", ""),
+     ("open('log').close()", "pass", "update reads files when it is called"),
+     ("import os.path; os.path.exists('log')", "pass", "update looks at files when"),
+     ("time.sleep(0)", "pass", "update sleeps when it is called"),
+     ("import os; os.environ.get('RATE')", "import os; os.environ['RATE'] = '1'",
+      "update reads the environment, which has changed"),
      (IMPORTING, "pass", ""),
      ("named.rate", "named.rate = 0.1", "update reads rate, which has changed"),
      ("pass", "named.steps = step", ""), ("named.rate", "named.steps = step", ""),
@@ -884,6 +888,31 @@ def test_what_changes_while_nobody_looks_is_seen_at_the_end(tmp_path: Path) -> N
     assert "update reads rate, which has changed" in run(tmp_path, program, "jax-jit").failure
 
 
+HELD = """
+import torch
+model, flat = torch.nn.Linear(4, 4, bias=False), torch.zeros(16)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+HOLD
+for _ in range(30):
+    optimizer.zero_grad(set_to_none=False)
+    model(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("hold", "is_held"),
+    [("model.weight.grad = flat.view(4, 4)", True),
+     ("model.weight.grad = held = torch.zeros(4, 4)", True), ("pass", False)],
+)  # fmt: skip
+def test_gradients_that_a_program_keeps_are_not_dropped(
+    tmp_path: Path, forks: TorchForks, hold: str, is_held: bool
+) -> None:
+    result = run(tmp_path, HELD.replace("HOLD", hold), "set-to-none", forks=forks)
+    assert ("the program keeps gradients" in result.failure) is is_held
+    assert is_held or result.applied == {"set-to-none"}
+
+
 MODULE_LEVEL = """
 import jax
 def loss(x): return x
@@ -898,7 +927,7 @@ def test_lines_to_keep_name_all_that_is_jitted(tmp_path: Path) -> None:
     (tmp_path / "jax.py").write_text(JAX)
     jitted = run(tmp_path, MODULE_LEVEL, "jax-jit")
     assert str(jitted.facts["jitted"]).splitlines() == [
-        "gradient = jax.jit(jax.value_and_grad(loss))", "gradient = jax.jit(jax.grad(...))",
+        "gradient = jax.jit(jax.value_and_grad(loss))", "gradient_1 = jax.jit(jax.grad(...))",
     ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -121,6 +122,33 @@ def test_what_is_new_elsewhere_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     (row,) = put_back(tmp_path / "trial", tmp_path / "here")
     assert (row.path, row.state) == (str(tmp_path / "shared/result"), "new")
     assert (tmp_path / "shared/result").exists()
+
+
+LINKING = """
+import os, subprocess
+os.makedirs(".checkpoints", exist_ok=True)
+open(".checkpoints/last", "w").close()
+for name, link in (("latest", os.symlink), ("best", os.link)):
+    if os.path.lexists(name):
+        os.remove(name)
+    link(".checkpoints/last", name)
+subprocess.run("echo theirs > vocabulary; echo new > trace", shell=True)
+"""
+
+
+def test_links_and_hidden_folders_go_and_what_nobody_heard_is_named(tmp_path: Path) -> None:
+    (tmp_path / "vocabulary").write_text("mine")
+    words = ("--switch", "no-change", "--budget", "60s", "--format", "json")
+    stdout, _ = cli(tmp_path, *words, program=LINKING).communicate(timeout=300)
+    rows = {row["path"]: row for row in json.loads(stdout)["written"]}
+    removed = {path for path, row in rows.items() if row["state"] == "removed"}
+    assert removed == {".checkpoints/last", "latest", "best"}
+    assert {each.name for each in tmp_path.iterdir()} == {"program.py", "vocabulary", "trace"}
+    assert rows["trace"]["state"] == "new"
+    assert rows["vocabulary"]["state"] == "changed"
+    copy = Path(rows["vocabulary"]["copy"])
+    assert copy.read_text() == "mine"
+    shutil.rmtree(copy.parent)
 
 
 def test_other_names_of_a_file_are_put_back_too(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ _AHEAD = 3  # calls that Python may be ahead of the device, so that times are th
 _LOCAL = 4  # gradients of functions within functions that are known, chosen: each keeps its data
 _GRADIENTS = "gradients"
 _SERIES = ("calls of ", _GRADIENTS)
+_OF_TF32 = (None, "default", "tensorfloat32")  # which JAX multiplies with, from Ampere on
 _COMPILED = "/backend_compile_duration"  # as an event of jax.monitoring ends
 
 
@@ -54,7 +55,7 @@ class Watched:
         return output
 
     def run(self, args: Any, kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
+        return self.function(*self.program.moved(self.calls, args), **kwargs)
 
 
 class Caller(Watched):
@@ -72,7 +73,7 @@ class Caller(Watched):
         program = self.program
         before, program.is_inside = program.is_inside, True
         try:
-            return self.function(*args, **kwargs)
+            return super().run(args, kwargs)
         finally:
             program.is_inside = before
 
@@ -90,7 +91,7 @@ class Gradient(Watched):
             program.note_caller(sys._getframe(2).f_code, self)
         if self.calls == 1:
             self.function = program.faster(self.function, self.code)
-        return self.function(*args, **kwargs)
+        return super().run(args, kwargs)
 
 
 def _function_of(code: CodeType) -> FunctionType | None:
@@ -125,6 +126,11 @@ def _arguments(function: Any, args: Any, kwargs: Any) -> str:
     name = getattr(function, "__name__", "")
     words = (*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items()))
     return ", ".join((name if name.isidentifier() else "...", *words))
+
+
+def _is_real_number(leaf: Any) -> bool:
+    is_real = isinstance(leaf, float) or "float" in str(getattr(leaf, "dtype", ""))
+    return is_real and getattr(leaf, "size", 1) == 1
 
 
 class JaxProgram:
@@ -179,6 +185,19 @@ class JaxProgram:
             function.__globals__[name] = caller
         self.callers[code] = caller, [gradient.of]
 
+    def moved(self, call: int, args: Any) -> Any:
+        """The arguments of a function's first call, in a perturbed run by one rounding error."""
+        if call or self.record.plan["perturb"] != "rounding" or not self.is_running():
+            return args
+
+        def moved(leaf: Any) -> Any:
+            dtype = getattr(leaf, "dtype", "")
+            if not str(dtype).startswith("float") or not hasattr(leaf, "block_until_ready"):
+                return leaf
+            return leaf * (1 + self.jax.numpy.finfo(dtype).eps).astype(dtype)
+
+        return self.jax.tree_util.tree_map(moved, args)
+
     def is_running(self) -> bool:
         """Whether no function is being traced."""
         context = getattr(sys.modules.get("jax._src.core"), "trace_ctx", None)
@@ -194,10 +213,10 @@ class JaxProgram:
             self._wait(self.outputs.pop(0)[1])
         if call < _FIRST_OUTPUTS:
             leaves = self.jax.tree_util.tree_leaves(output)
-            if kind == _GRADIENTS:
-                leaves = [leaf for leaf in leaves if getattr(leaf, "size", 0) == 1][:1] or leaves
+            if kind == _GRADIENTS:  # jitted, numbers of Python are arrays too
+                leaves = [leaf for leaf in leaves if _is_real_number(leaf)][:1] or leaves
             for number, leaf in enumerate(leaves[-3:]):
-                if getattr(leaf, "size", 0):
+                if getattr(leaf, "size", 0) or isinstance(leaf, float):
                     self.record.result(f"{kind} {number}", functools.partial(self._sample, leaf))
         self.record.mark(kind)
 
@@ -223,6 +242,8 @@ class JaxProgram:
         return []
 
     def _sample(self, leaf: Any) -> Any:
+        if isinstance(leaf, float):
+            return self.jax.numpy.asarray([leaf])
         step = max(1, leaf.size // _SAMPLE)
         return leaf.reshape(-1)[::step][:_SAMPLE] + 0
 
@@ -278,4 +299,7 @@ class JaxProgram:
         for name in series - own if own else ():
             del record.results[name]
         record.facts["jax"] = str(self.jax.__version__)
-        record.features.add(str(self.jax.default_backend()).replace("gpu", "cuda"))
+        backend = str(self.jax.default_backend()).replace("gpu", "cuda")
+        record.features.add(backend)
+        if backend == "cuda" and self.jax.config.jax_default_matmul_precision in _OF_TF32:
+            record.features.add("tf32")

@@ -1,14 +1,19 @@
 """Seeds the generators of numpy and torch, so that runs of a program that doesn't can be compared.
 
-Any Python from 3.9 on loads this file as a hook of these modules, without profkit.
+Any Python from 3.9 on loads this file as a hook of these modules, without profkit. Processes that
+the program starts are not seeded: each of them draws its own numbers. PROFKIT_SEEDED is the first
+one's number, or 0 for a program that needs others in each run.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 
 def install(module: Any) -> None:
     """Seed a generator right after its import, which the program may do again."""
-    seed = getattr(module, "manual_seed", None) or module.seed
-    seed(0)
+    own = str(os.getpid())
+    if os.environ.setdefault("PROFKIT_SEEDED", own) == own:
+        seed = getattr(module, "manual_seed", None) or module.seed
+        seed(0)

@@ -18,6 +18,7 @@ from typing import Any
 _MOST_LOOKS, _PARTS = 4000, 100  # at parts of roots, at an object's; chosen: 20 ms
 _SAMPLE = 4096  # elements of an array that are looked at, chosen
 _NONE = object()
+_CACHED = type(functools.lru_cache(len))
 _MANY = (dict, list, tuple, set, deque)
 _LIBRARY, _HERE = (os.path.dirname(file) + os.sep for file in (os.__file__, __file__))
 # Chosen: seconds, and of the time after these, in which is looked at what code reads.
@@ -25,6 +26,7 @@ _LOOKING, _SHARE = 0.02, 0.01
 _OF_MODULES = ("__call__", "forward")
 _CALLED = ("__getitem__", "__getitems__", *_OF_MODULES)  # by datasets and transforms
 
+_OF_ENVIRONMENT = {"environ", "getenv"}
 # By which code reads attributes that it does not name.
 _DYNAMIC = {"getattr", "vars", "__dict__", "asdict"}
 
@@ -171,6 +173,8 @@ def _parts(value: Any, names: set[str], only_own: bool) -> Iterator[tuple[str, A
         yield from (("", value.__func__), ("", value.__self__))
     elif isinstance(value, functools.partial):
         yield from (("", value.func), ("", value.args), ("", value.keywords))
+    elif isinstance(value, _CACHED):
+        yield "", value.__wrapped__
     elif not isinstance(value, (ModuleType, type)):
         yield from _of_object(value, names, only_own)
 
@@ -179,6 +183,8 @@ def _of_object(value: Any, names: set[str], only_own: bool) -> Iterator[tuple[st
     kind = type(value)
     is_program = is_own(kind) or kind.__module__ in ("types", "argparse")
     if only_own and not is_program and not kind.__module__.startswith("torch.utils.data"):
+        held = getattr(value, "__dict__", {}).items()  # metrics, say; the rest may be caches
+        yield from ((name, each) for name, each in held if hasattr(type(each), "data_ptr"))
         return
     if kind.__module__.startswith(__package__):  # a hook
         yield "", getattr(value, "__wrapped__", None)
@@ -208,6 +214,9 @@ def _read(
     cells = zip(function.__code__.co_freevars, function.__closure__ or ())
     read = [(name, cell.cell_contents) for name, cell in cells if cell != CellType()]
     globals_, attributes = _names(function.__code__)
+    if not _OF_ENVIRONMENT.isdisjoint((*globals_, *attributes)):
+        own = {name: text for name, text in os.environ.items() if not name.startswith("PROFKIT_")}
+        read.append(("the environment", str(own)))
     if kind or is_own(function):
         names.update(attributes, _DYNAMIC.intersection(globals_))
     if is_own(function):

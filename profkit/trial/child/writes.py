@@ -17,11 +17,25 @@ from typing import Any
 MOST = 1 << 30  # bytes in all, chosen: copied in a second
 _KINDS = ("kept", "large", "new")
 _CHANGING = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND
-_EVENTS = frozenset(
-    ("open", "os.mkdir", "os.rename", "os.remove", "os.truncate", "sqlite3.connect")
-)
-_OF_NAMES = ("os.mkdir", "os.rename", "os.remove")  # not of what links lead to
-_WRITERS = {"torch.serialization": "_open_zipfile_writer", "safetensors.torch": "save_file"}
+# Of each event, the places of the paths that change, and of the folders that these are in.
+_EVENTS: dict[str, tuple[slice, slice]] = {
+    "open": (slice(1), slice(0)),
+    "os.mkdir": (slice(1), slice(2, 3)),
+    "os.rename": (slice(2), slice(2, 4)),
+    "os.remove": (slice(1), slice(1, 2)),
+    "os.link": (slice(1, 2), slice(3, 4)),
+    "os.symlink": (slice(1, 2), slice(2, 3)),
+    "os.truncate": (slice(1), slice(0)),
+    "sqlite3.connect": (slice(1), slice(0)),
+}
+_OF_NAMES = ("os.mkdir", "os.rename", "os.remove", "os.link", "os.symlink")  # links themselves
+_WRITERS = {
+    "torch.serialization": "_open_zipfile_writer",
+    "torch.jit._script": "RecursiveScriptModule.save",
+    "torch.autograd.profiler": "profile.export_chrome_trace",
+    "safetensors.torch": "save_file",
+    "safetensors.numpy": "save_file",
+}
 _NO_FILES = ("/dev", "/proc", "/sys")
 _CHUNK = 1 << 20
 
@@ -37,7 +51,10 @@ def install(module: Any) -> None:
                 hear(event, arguments)
 
         sys.addaudithook(hook)
-    elif function := getattr(module, _WRITERS.get(module.__name__, ""), None):
+        return
+    *kinds, name = _WRITERS.get(module.__name__, "").split(".")
+    holder = functools.reduce(lambda part, kind: getattr(part, kind, None), kinds, module)
+    if function := getattr(holder, name, None):
 
         @functools.wraps(function)
         def writing(*args: Any, **kwargs: Any) -> Any:
@@ -46,7 +63,7 @@ def install(module: Any) -> None:
                     sys.audit("open", os.fspath(value), None, os.O_WRONLY)
             return function(*args, **kwargs)
 
-        setattr(module, _WRITERS[module.__name__], writing)
+        setattr(holder, name, writing)
 
 
 class _Keeper:
@@ -61,8 +78,7 @@ class _Keeper:
         if event == "open" and not (arguments[2] or 0) & _CHANGING:
             return
         is_folder = event == "os.mkdir"
-        paths = arguments[: 2 if event == "os.rename" else 1]
-        folders = arguments[len(paths) + is_folder :] if event in _OF_NAMES else ()
+        paths, folders = (arguments[places] for places in _EVENTS[event])
         for number, path in enumerate(paths):
             if isinstance(path, (str, bytes)):
                 try:
@@ -89,10 +105,12 @@ class _Keeper:
         except FileNotFoundError:
             os.close(os.open(self._place("new", path), os.O_CREAT))
             return
+        if min(status.st_mtime, status.st_ctime) > self._since:
+            return  # made since, by another process
         if stat.S_ISLNK(status.st_mode):
             os.symlink(os.readlink(path), self._place("kept", path))
-        if not stat.S_ISREG(status.st_mode) or min(status.st_mtime, status.st_ctime) > self._since:
-            return  # made since, by another process
+        if not stat.S_ISREG(status.st_mode):
+            return
         kind = "kept" if self._has_room(status.st_size) else "large"
         place = self._place(kind, path)
         part = f"{self._folder}/{os.getpid()}"

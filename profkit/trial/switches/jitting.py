@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from datetime import date, datetime
+from itertools import count
 from threading import get_ident
 from typing import Any, Callable
 
@@ -22,11 +23,15 @@ _EFFECTS = {
     **dict.fromkeys(("subprocess.Popen", "os.system"), "starts a process"),
     **dict.fromkeys(("socket.connect", "socket.sendto"), "uses the network"),
 }
-_CLOCKS = "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns process_time"
+_CLOCKS = "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns process_time localtime"
+_DATES = (datetime.now, datetime.today, datetime.utcnow, date.today)
 _READS: dict[Any, str] = {
     **{getattr(time, name): "reads the clock" for name in _CLOCKS.split()},
-    **dict.fromkeys((datetime.now, datetime.today, date.today), "reads the clock"),
+    **dict.fromkeys(_DATES, "reads the clock"),
+    **dict.fromkeys((os.stat, os.lstat, os.access, os.listdir, os.scandir), "looks at files"),
     os.urandom: "changes random numbers",
+    time.sleep: "sleeps",
+    input: "reads what is typed",
 }
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND
 
@@ -78,8 +83,9 @@ def _listener(is_of_program: Callable[[Any], bool]) -> Callable[[Any, str, Any],
             _traces[-1][1].add(change)
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in _EFFECTS and (event != "open" or (arguments[2] or 0) & _WRITING):
-            note(sys._getframe(1), _EFFECTS[event])
+        if event in _EFFECTS:
+            is_read = event == "open" and not (arguments[2] or 0) & _WRITING
+            note(sys._getframe(1), "reads files" if is_read else _EFFECTS[event])
 
     def call(frame: Any, event: str, function: Any) -> None:
         if event == "c_call" and function in _READS:
@@ -134,7 +140,7 @@ class _Attempt:
 
     def __init__(self, program: Any, function: Any, watch: Any, code: str) -> None:
         self.program, self.function, self.watch = program, function, watch
-        self.line = f"{_target(code)} = jax.jit({code})"
+        self.code, self.line = code, ""
         self.read: Any = None
         self.changed = ""
         self.jitted = program.jit(self._traced(function))
@@ -164,6 +170,7 @@ class _Attempt:
         """Whether a user would write it: not of what functions call that are jitted by now."""
         facts = self.program.record.facts
         lines = facts.get("jitted", "").splitlines()
+        self.line = self.line or _line(self.code, lines)
         if (self.line in lines) is not is_needed:
             lines = [*lines, self.line] if is_needed else [x for x in lines if x != self.line]
             facts["jitted"] = "\n".join(lines)
@@ -205,19 +212,29 @@ class _Attempt:
             )
 
 
-def _target(code: str) -> str:
-    """The name that stands for jitted code from then on."""
-    if code.isidentifier():
-        return code
-    return "gradient" if code.startswith("jax.") else code.rpartition(".")[2]
+def _line(code: str, lines: list[str]) -> str:
+    """What a user writes to have code jitted, with a name that no other of the lines has."""
+    if same := [line for line in lines if line.endswith(f" = jax.jit({code})")]:
+        return same[0]
+    target = "gradient" if code.startswith("jax.") else code.rpartition(".")[2]
+    target = code if code.isidentifier() else target
+    taken = {line.partition(" = ")[0] for line in lines}
+    names = (target + (f"_{number}" if number else "") for number in count())
+    return f"{next(name for name in names if name not in taken)} = jax.jit({code})"
 
 
 def _name_of(value: Any, frame: Any) -> str:
-    """By which the code of a frame, or what has called it, knows a transformation."""
+    """By which the program's code, of a frame or what has called it, knows a transformation: a
+    variable, or an attribute of one."""
     while frame is not None:
         for variables in (frame.f_locals, frame.f_globals):
-            if names := [name for name, each in list(variables.items()) if each is value]:
+            held = list(variables.items())
+            if names := [name for name, each in held if each is value]:
                 return str(names[0])
+            for name, each in held if variables is frame.f_locals else ():
+                attributes = getattr(each, "__dict__", {}).items()
+                if found := [known for known, part in attributes if part is value]:
+                    return f"{name}.{found[0]}"
         frame = frame.f_back
     return "tx"
 
@@ -239,4 +256,4 @@ def _optax(program: Any, optax: Any, watch: Any) -> None:
     optax.GradientTransformationExtraArgs.update = property(update)
     apply = optax.apply_updates
     attempt = _Attempt(program, apply, watch, "optax.apply_updates")
-    optax.apply_updates = lambda *args: attempt(*args)
+    optax.apply_updates = lambda *args, **kwargs: attempt(*args, **kwargs)

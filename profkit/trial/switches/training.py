@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from sys import getrefcount
 from typing import Any
 
 
@@ -30,7 +31,8 @@ def _with_option(program: Any, kind: Any, option: str, name: str) -> None:
     @functools.wraps(start)
     def started(self: Any, *args: Any, **kwargs: Any) -> None:
         if type(self) is kind and not kwargs.get(option):
-            kwargs.pop(other, None)
+            rival = f"{other}=None, " if kwargs.pop(other, None) else ""
+            program.record.facts["rival"] = rival
             kwargs[option] = True
             program.applied(name)
         start(self, *args, **kwargs)
@@ -41,15 +43,35 @@ def _with_option(program: Any, kind: Any, option: str, name: str) -> None:
 def set_to_none(program: Any) -> None:
     """Gradients are dropped, not filled with zeros."""
     optimizer = program.torch.optim.Optimizer
-    zero_grad = optimizer.zero_grad
+    zero_grad, calls = optimizer.zero_grad, 0
 
     @functools.wraps(zero_grad)
     def dropped(self: Any, set_to_none: bool = True) -> None:
+        nonlocal calls
         if not set_to_none:
             program.applied("set-to-none")
+            calls += 1
+            if not calls & (calls - 1):  # rarely, as it takes its time
+                _check_held(self, _references(program.torch))
         zero_grad(self, True)
 
     optimizer.zero_grad = dropped
+
+
+def _references(torch: Any) -> int:
+    """Those to a gradient that nothing but its parameter and a variable holds."""
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    parameter.grad = torch.zeros(1)
+    gradient = parameter.grad
+    return getrefcount(gradient)
+
+
+def _check_held(optimizer: Any, alone: int) -> None:
+    """Raises RuntimeError where the program goes on to use gradients that would be dropped."""
+    for parameter in (each for group in optimizer.param_groups for each in group["params"]):
+        gradient = parameter.grad
+        if gradient is not None and (gradient._base is not None or getrefcount(gradient) > alone):
+            raise RuntimeError("the program keeps gradients, which would be filled no more")
 
 
 def inference_mode(program: Any) -> None:
