@@ -15,6 +15,9 @@ from profkit.trial.run import PRINTED, Perturbation, Result, shown, timeless
 from profkit.trial.trial_file import Changes
 
 _EARLY = 5  # results of a series that are compared one by one, before errors have grown
+# Chosen: the difference of unchanged runs' results from which on these are no longer compared, of
+# which the first are close: what rounds elsewhere in each run may part soon.
+_AGREED = 0.1
 _LATE = 12  # results from which on the mean of the last third is compared too
 _OWN = 3.0  # chosen: times the difference of two unchanged runs
 # The same of one number, as a mean: differences by chance are normal deviates, and one exceeds the
@@ -97,7 +100,7 @@ def judged(
 def spread(unchanged: Runs) -> float:
     """The largest difference of unchanged runs from the first of them."""
     judgments = _judgments(unchanged, (), unchanged, {"nothing"})
-    return max((judgment.difference for judgment in judgments), default=0.0)
+    return max((each.difference for each in judgments), default=0.0)
 
 
 def faulty(runs: Runs) -> str:
@@ -107,7 +110,8 @@ def faulty(runs: Runs) -> str:
         for name, row in run.results.items():
             if any(None in value for value in row if value is not None):
                 return f"{name} are NaN or infinite"
-    own = spread(runs)
+    judgments = _judgments(runs, (), runs, {"nothing"})
+    own = max((each.difference for each in judgments if not each.is_late), default=0.0)
     if _OWN * own < 1:
         return ""
     words = f"results of unchanged runs differ by {own:.0%}" if own < math.inf else "results vanish"
@@ -127,7 +131,9 @@ def _judgments(
         if _TOKENS not in unchanged[0].results or not _is_whole(row)  # it may be tokens
     ]
     for name, row, is_printed in series:
-        early = partial(_early, _apart_as_printed if name.startswith(PRINTED) else _distance)
+        distance = _apart_as_printed if name.startswith(PRINTED) else _distance
+        known = [run.results.get(name, ()) for run in unchanged[1:]]
+        early = partial(_early, distance, count=_agreed(distance, row, known))
         measures: list[Measure] = [_of_tokens] if name == _TOKENS else [early, _late]
         for is_late, measure in enumerate(measures):
 
@@ -219,11 +225,18 @@ def _scatter(row: Row) -> float:
     return statistics.stdev(known) / middle if len(known) > 1 and middle else 0.0
 
 
-def _early(apart: Callable[[Value, Value], float], a: Row, b: Row) -> float:
+def _agreed(apart: Callable[[Value, Value], float], row: Row, others: Sequence[Row]) -> int:
+    """How many of the first results are close in all unchanged runs, at least 1."""
+    parted = [n for b in others for n, pair in enumerate(zip(row, b)) if apart(*pair) > _AGREED]  # noqa: B905
+    return max(1, min(parted, default=_EARLY))
+
+
+def _early(apart: Callable[[Value, Value], float], a: Row, b: Row, *, count: int = _EARLY) -> float:
     """The largest difference of the first results."""
     if a and not b:
         return math.inf
-    return max((apart(*pair) for pair in list(zip(a, b, strict=False))[:_EARLY]), default=0.0)
+    pairs = list(zip(a, b, strict=False))[: min(count, _EARLY)]
+    return max((apart(*pair) for pair in pairs), default=0.0)
 
 
 def _apart_as_printed(x: Value, y: Value) -> float:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from profkit.trial.checks import judged, lost, missing_output, spread
+from profkit.trial.checks import faulty, judged, lost, missing_output, spread
 from profkit.trial.run import Extent, Perturbation, Result, masked, run_program
 from profkit.trial.trial_file import Changes
 
@@ -164,6 +164,19 @@ def test_printed_tokens_are_no_numbers(printed: list[float | None], is_same: boo
     judgment = judged([unchanged], [], [other], {"precision"})
     assert judgment is not None
     assert judgment.is_same is is_same
+
+
+@pytest.mark.parametrize(("parts", "is_faulty"), [(0, True), (1, False), (3, False)])
+def test_results_are_compared_until_unchanged_runs_part(parts: int, is_faulty: bool) -> None:
+    """Rounding that differs from run to run parts them soon; other random numbers do at once."""
+    rows = [[1.0 + 0.1 * n] for n in range(6)]
+    other = [[value * (2 if n >= parts else 1)] for n, (value,) in enumerate(rows)]
+    unchanged = [result(rows), result(other)]
+    assert ("not seeded" in faulty(unchanged)) is is_faulty
+    wrong = result([[1.1 * value] for (value,) in rows])
+    judgment = judged(unchanged, [], [wrong], {"rounding"})
+    assert judgment is not None
+    assert judgment.is_same is is_faulty  # held to what it is by itself
 
 
 def test_parameters_that_end_as_nan_are_lost() -> None:
