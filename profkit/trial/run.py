@@ -36,7 +36,7 @@ KEPT = "PROFKIT_KEPT"
 _CHILD = Path(__file__).with_name("child") / "__init__.py"
 _WRITES = _CHILD.with_name("writes.py")
 _SEEDS = _CHILD.with_name("seeds.py")
-_SEEDED = ("numpy.random", "torch")
+_SEEDED = ("sys", "numpy.random", "torch")
 _WRITING = (
     "sys", "torch.serialization", "torch.jit._script", "torch.autograd.profiler",
     "safetensors.torch", "safetensors.numpy",

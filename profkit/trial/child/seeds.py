@@ -8,12 +8,14 @@ one's number, or 0 for a program that needs others in each run.
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 
 def install(module: Any) -> None:
-    """Seed a generator right after its import, which the program may do again."""
+    """Seed a generator right after its import, which the program may do again, where this process
+    was the first when it started, with `sys`."""
     own = str(os.getpid())
-    if os.environ.setdefault("PROFKIT_SEEDED", own) == own:
+    if os.environ.setdefault("PROFKIT_SEEDED", own) == own and module is not sys:
         seed = getattr(module, "manual_seed", None) or module.seed
         seed(0)
