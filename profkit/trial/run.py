@@ -95,7 +95,8 @@ class _Recorded(Struct, frozen=True, kw_only=True):
 
 class Result(_Recorded, frozen=True):
     """A run. `times` are seconds of the units that count, `results` the numbers of each result by
-    series, `printed` those of printed lines where there are other results too. `failure` is the
+    series, `printed` those of printed lines where there are other results too; `waiting` is the
+    share of the time in which the host waits for input, 1 where it is not known. `failure` is the
     reason why the run says nothing, "" where it does; one that `is_cut` ended with the budget. What
     `is_whole` ran to the program's end, `stopped` or not counts no more units than others, and
     goes on for `rest` seconds after them; a process of its own takes `start` seconds more.
@@ -111,6 +112,7 @@ class Result(_Recorded, frozen=True):
     results: Mapping[str, Sequence[Sequence[float | None] | None]] = {}
     printed: Mapping[str, Sequence[Sequence[float | None] | None]] = {}
     limit: Limit = ""
+    waiting: float = 1.0
     is_whole: bool = False
     rest: float = 0.0
     start: float = 0.0
@@ -380,7 +382,8 @@ def _result(result: Result, records: Sequence[_Record], extent: Extent, problem:
         return replace(result, failure=f"no {unit} is seen any more")
     limit = _limit(record, unit, sum(times) / len(times))
     count = record.passed.get(unit, 0) + len(intervals) + 1
-    return replace(result, unit=unit, units=count, times=tuple(times), limit=limit)
+    waiting = record.waiting.get(unit, 1.0)
+    return replace(result, unit=unit, units=count, times=tuple(times), limit=limit, waiting=waiting)
 
 
 def _steady(intervals: Sequence[float], compiling: Collection[int]) -> list[float]:

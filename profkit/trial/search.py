@@ -39,6 +39,7 @@ _LARGE = 2.0  # chosen: a gain that is proven at once
 _FIRST = 90.0  # s until a clear gain should be proven, chosen: as long as people wait
 _REMAINING = 5  # runs until then: two more pairs, and the one that would come before them
 _ELSEWHERE = 0.2  # chosen: of its typical gain, where it helps against another limit
+_LEAST = 1e-3  # of the time, chosen: what is left without all that is waited for
 _AGAIN = 0.3  # chosen: the same, where another of its group has gained
 _ONCE_MORE = 0.5  # chosen: the same, where it has been tried without what gains by now
 _LIKELY = 1.04  # chosen: a typical gain that is looked for before gains are put together
@@ -315,6 +316,8 @@ class _Search:
         runs = evidence.of(self.base) if self.base else evidence.unchanged[:1]
         if runs[-1].limit not in switch.helps:
             promise *= _ELSEWHERE
+        if {*switch.helps} == {"input"}:  # which can't win more than what is waited for
+            promise = min(promise, -math.log(max(1 - runs[-1].waiting, _LEAST)))
         if self.base and evidence.of((switch,)):
             promise *= _ONCE_MORE
         rivals = [each for (each, *more) in evidence.combinations if not more]

@@ -140,6 +140,19 @@ def test_loaders_come_first_where_input_is_awaited() -> None:
     assert next(filter(None, program.names)) == ("loader-workers",)
 
 
+@pytest.mark.parametrize(("waiting", "is_first"), [(0.02, False), (1.0, True)])
+def test_loaders_come_late_where_little_is_waited_for(waiting: float, is_first: bool) -> None:
+    program = SimulatedProgram()
+    names = ("loader-workers", "channels-last")
+
+    def measure(switches: Combination, **options: Any) -> Result:
+        return replace(program.measure(switches, **options), waiting=waiting)
+
+    search(measure, [SWITCHES[name] for name in names], 300, lambda: program.now, print)
+    tried = [each for each in program.names if each]
+    assert tried.index(names[:1]) < tried.index(names[1:]) if is_first else names[1:] == tried[0]
+
+
 def test_what_compiles_while_it_is_measured_is_measured_again() -> None:
     program = SimulatedProgram(gains={"compile": 2.0}, compiling="compile")
     assert row(program.trial(), "compile").status == "faster"

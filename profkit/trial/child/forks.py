@@ -29,7 +29,7 @@ _IMPORTING = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCH_WARM_POOL": "0"}  # n
 _AFTER = 2.0  # s, as of `trial.run`
 _DRAWS = 1000  # chosen: words of 32 bits, more than imports draw for names
 # Read when a device is first used, or when a function of a library is called.
-_OWN = ("CUDA_MODULE_LOADING", "CUDA_DEVICE_ORDER", *_IMPORTING, "PL_", "ACCELERATE_")
+_OWN = ("PROFKIT_", "CUDA_MODULE_LOADING", "CUDA_DEVICE_ORDER", *_IMPORTING, "PL_", "ACCELERATE_")
 _seeded: dict[str, bytes] = {}
 _before = dict(os.environ)
 

@@ -133,7 +133,7 @@ def _start() -> ModuleSpec | None:
 
         sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _FOLDER]
         files = _hooks()
-        for name in files.keys() & sys.modules.keys():  # imported by a .pth file
+        for name in [each for each in files if each in sys.modules]:  # imported by a .pth file
             for path in files.pop(name):
                 _run(path, sys.modules[name])
         if files:
