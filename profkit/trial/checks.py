@@ -18,6 +18,7 @@ _EARLY = 5  # results of a series that are compared one by one, before errors ha
 # Chosen: the difference of unchanged runs' results from which on these are no longer compared, of
 # which the first are close: what rounds elsewhere in each run may part soon.
 _AGREED = 0.1
+_OF_SIZE = 10.0  # chosen: their relative difference, beyond that of any two of the same size
 _LATE = 12  # results from which on the mean of the last third is compared too
 _OWN = 3.0  # chosen: times the difference of two unchanged runs
 # The same of one number, as a mean: differences by chance are normal deviates, and one exceeds the
@@ -226,17 +227,21 @@ def _scatter(row: Row) -> float:
 
 
 def _agreed(apart: Callable[[Value, Value], float], row: Row, others: Sequence[Row]) -> int:
-    """How many of the first results are close in all unchanged runs, at least 1."""
-    parted = [n for b in others for n, pair in enumerate(zip(row, b)) if apart(*pair) > _AGREED]  # noqa: B905
-    return max(1, min(parted, default=_EARLY))
+    """How many of the first results are close in all unchanged runs; all, unless two are."""
+    pairs = [list(zip(row, other, strict=False)) for other in others]
+    parted = [n for several in pairs for n, pair in enumerate(several) if apart(*pair) > _AGREED]
+    count = min(parted, default=_EARLY)
+    return count if count > 1 else _EARLY
 
 
 def _early(apart: Callable[[Value, Value], float], a: Row, b: Row, *, count: int = _EARLY) -> float:
-    """The largest difference of the first results."""
+    """The largest difference of the first results, of which those from `count` on have only to be
+    numbers of the same size."""
     if a and not b:
         return math.inf
-    pairs = list(zip(a, b, strict=False))[: min(count, _EARLY)]
-    return max((apart(*pair) for pair in pairs), default=0.0)
+    distances = [apart(*pair) for pair in list(zip(a, b, strict=False))[:_EARLY]]
+    rest = (each for each in distances[count:] if each > _OF_SIZE)
+    return max((*distances[:count], *rest), default=0.0)
 
 
 def _apart_as_printed(x: Value, y: Value) -> float:

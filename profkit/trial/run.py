@@ -55,7 +55,7 @@ _GROUPS = 10  # samples of a run, chosen: means of consecutive units, so that ra
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Unsupported)\b.*")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|\bnan\b|\binf\b)", re.IGNORECASE)
 _MEASURED = (
-    r"(?:run)?times?|took|elapsed|duration|latency|throughput|fps|speed\w*|mem\w*|pid|eta"
+    r"(?:run)?times?|took|elapsed|duration|latency|throughput|fps|speed\w*|mem\w*|pid"
     r"|wall(?:[- ]?clock)?"
 )
 _UNITS = r"[mun]s|sec\w*|[kmg]i?b|bytes"

@@ -344,6 +344,7 @@ class _Search:
         """Expected seconds of a run: what compiles takes its start, and less with its cache."""
         first, *later = self.evidence.of(())
         compiling = float(first.facts.get("compiling", 0.0))
+        compiling = min(compiling, first.seconds)  # in several threads, perhaps
         unchanged = later[-1].seconds if later else first.seconds - (1 - _CACHED) * compiling
         if not combination:
             return unchanged

@@ -44,7 +44,7 @@ _JAX_CACHE = {  # of programs however small: one that is not jitted compiles hun
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
-_UNSEEDED = {"PROFKIT_SEEDED": "0"}  # as of `child.seeds`
+_UNSEEDED = {"PROFKIT_SEEDED": "0", "PROFKIT_SEEDED_RANK": "0"}  # as of `child.seeds`
 _SLOWER = 4.0  # chosen: a run may take so many times the unchanged one's time
 _COMPILING = 120.0  # s that a run may take in addition, chosen: torch.compile of a large model
 _OF_LEFT = 1 / 3  # chosen: of the budget that is left, so that one run doesn't end the trial
@@ -82,7 +82,7 @@ def try_program(
         place = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
         measure = _Runner(subject, here, budget, Path(place).resolve(), tell)
         sources = [Path(word).resolve().parent for word in subject.command if word.endswith(".py")]
-        before = {} if subject.in_copy else listed(here, *sources[:1])
+        before = {} if subject.in_copy else listed(here, *sources[:1], but=Path(place).resolve())
         copy_small(before, measure.kept)
         stack.callback(put_back, measure.kept, here, *sources[:1])
         stack.callback(measure.discard)
@@ -195,16 +195,20 @@ class _Runner:
         return "" if result.status == TIMED_OUT else result.failure or ends_earlier
 
     def _unseeded(self, run: Callable[[Prepared | None], Result], result: Result) -> Result:
-        """The failed run again, with other random numbers than the first, if that helps."""
+        """A run that failed twice, with other random numbers than the first, if that helps."""
         if result.status == TIMED_OUT or _UNSEEDED.items() <= self.environment.items():
             return result
-        self.environment |= _UNSEEDED
+        again, seeded = run(None), self.environment
+        if again.failure != result.failure:
+            return again
+        self.environment = {**seeded, **_UNSEEDED}
         self.discard()
-        again = run(None)
-        if self._fault(again):
-            return result
+        other = run(None)
+        if self._fault(other):
+            self.environment = seeded
+            return again
         self.tell(f"runs are not seeded: with equal random numbers, {result.failure}")
-        return again
+        return other
 
     def _is_suspect(self, switches: Combination) -> bool:
         """Whether a failure may be the fork's: the first may take away what others need, and

@@ -12,41 +12,51 @@ from pathlib import Path
 
 from profkit.trial.trial_file import State, Written
 
-_MOST_FILES = 20_000  # in a program's folders, chosen: listed in half a second
-_MOST = 1 << 26  # bytes of their copies in all, chosen: a tenth of a second
 _OTHERS = {"__pycache__", ".git", ".venv", "node_modules"}
+_MOST_FILES = 20_000  # in a program's folders, chosen: listed in half a second
+_MOST_COPIES, _MOST = 2000, 1 << 26  # files and bytes of copies, chosen: 0.3 s
 Files = dict[Path, tuple[int, int]]
 
 
-def listed(*roots: Path) -> Files:
-    """Sizes and times of the files in a program's folders, but for caches; none of too many."""
+def listed(*roots: Path, but: Path) -> Files:
+    """Sizes and times of the files in a program's folders, but for caches and what is in the folder
+    `but`; none of too many, or of where all of a system's are."""
     files: Files = {}
+    if {Path("/"), Path(tempfile.gettempdir()).resolve()} & {*roots}:
+        return files
     for root in roots:
         for folder, folders, names in os.walk(root):
             inside = Path(folder).relative_to(root).parts
-            folders[:] = (each for each in folders if not _is_cached(root, (*inside, each)))
+            known = [each for each in folders if not _is_cached(root, (*inside, each))]
+            folders[:] = (each for each in known if Path(folder, each) != but)
             for path in (Path(folder, name) for name in names):
                 with suppress(OSError):
                     status = path.lstat()
                     files[path] = status.st_size, status.st_mtime_ns
-            if len(files) > _MOST_FILES:
-                return {}
+                if len(files) > _MOST_FILES:
+                    return {}
     return files
 
 
 def copy_small(files: Files, folder: Path) -> None:
-    """Copy the files to a folder, the smallest first, as far as these are few bytes: what no hook
-    hears may change them."""
+    """Copy the files to a folder, the smallest first, as far as these are few: what no hook hears
+    may change them."""
     total = 0
-    for path, (size, _) in sorted(files.items(), key=lambda each: each[1]):
+    for path, (size, _) in sorted(files.items(), key=lambda each: each[1])[:_MOST_COPIES]:
         total += size
         if total > _MOST:
             return
-        with suppress(OSError):
-            if path.is_file() and not path.is_symlink():
-                place = Path(f"{folder}/copies{path}")
+        if path.is_file() and not path.is_symlink():
+            place = _within(folder / "copies", path)
+            try:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(path, place)
+            except OSError:
+                place.unlink(missing_ok=True)
+
+
+def _within(folder: Path, path: Path) -> Path:
+    return folder / path.relative_to("/")
 
 
 def put_back(
@@ -65,9 +75,23 @@ def put_back(
         shown = path.relative_to(here) if here in path.parents else path
         return Written(path=str(shown), state=state, copy=copy)
 
-    changed = [each for each in _pairs(folder / "kept") if not _is_same(*each)]
-    copies = [(path, _put_back(saved, path)) for saved, path in changed]
-    rows = [written(path, "changed" if copy else "as before", copy) for path, copy in copies]
+    aside: list[Path] = []
+
+    def handed(saved: Path, path: Path) -> str:
+        """Where a copy is from now on; "" without one."""
+        if not os.path.lexists(saved):
+            return ""
+        if not aside:
+            aside.append(Path(tempfile.mkdtemp(prefix="profkit-kept-")))
+        place = _within(aside[0], path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return str(shutil.move(saved, place))
+
+    rows = []
+    for saved, path in [each for each in _pairs(folder / "kept") if not _is_same(*each)]:
+        is_back = _is_put_back(saved, path, _within(folder / "inodes", path))
+        state: State = "as before" if is_back else "changed"
+        rows.append(written(path, state, "" if is_back else handed(saved, path)))
     large = (path for saved, path in _pairs(folder / "large") if not _is_same(saved, path))
     rows += [written(path, "changed") for path in large]
     new = [path for _, path in _pairs(folder / "new") if path.is_file() or path.is_symlink()]
@@ -81,11 +105,13 @@ def put_back(
             path.rmdir()
     heard = {path for kind in ("kept", "large", "new") for _, path in _pairs(folder / kind)}
     known = before or {}
-    for path, state in sorted(listed(*roots).items()) if known else ():
-        if path not in heard and path not in known:
+    now = listed(*roots, but=folder.parent) if known else {}
+    for path in sorted({*known, *now} - heard):
+        saved = _within(folder / "copies", path)
+        if path not in known:
             rows.append(written(path, "new"))
-        elif path not in heard and known[path] != state:
-            rows.append(written(path, "changed", _moved_copy(Path(f"{folder}/copies{path}"))))
+        elif now.get(path) != known[path] and not _is_same(saved, path):
+            rows.append(written(path, "changed", handed(saved, path)))
     return tuple(rows)
 
 
@@ -101,8 +127,9 @@ def _is_cached(root: Path, folders: Sequence[str]) -> bool:
     if not _OTHERS.isdisjoint(folders):
         return True
     is_hidden = any(name.startswith(".") for name in folders)
-    is_any = root in {Path.home(), Path("/")} or "cache" in "/".join(folders).lower()
-    return is_hidden and is_any
+    home = Path.home().resolve()
+    is_users = root == home or root in home.parents
+    return is_hidden and (is_users or "cache" in "/".join(folders).lower())
 
 
 def _is_cache(path: Path, roots: Sequence[Path]) -> bool:
@@ -117,28 +144,25 @@ def _is_removed(path: Path) -> bool:
     return not path.exists()
 
 
-def _put_back(saved: Path, path: Path) -> str:
-    """Put a file back; where that fails, the path where it is kept from now on."""
+def _is_put_back(saved: Path, path: Path, inode: Path) -> bool:
+    """Whether a file could be put back: in place, for its other names too, where it has the
+    `inode` that it had."""
     part = path.with_name(f".{path.name}.profkit")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_file() and not path.is_symlink() and path.stat().st_nlink > 1:
-            shutil.copy2(saved, path)  # for its other names, too
-            return ""
+        if inode.is_symlink() and path.is_file() and not path.is_symlink():
+            status = path.stat()
+            is_named_again = status.st_nlink > 1
+            if is_named_again and inode.readlink() == Path(f"{status.st_dev}:{status.st_ino}"):
+                shutil.copy2(saved, path)
+                return True
         shutil.copy2(saved, part, follow_symlinks=False)
         part.replace(path)
     except OSError:
         with suppress(OSError):
             part.unlink()
-        return _moved_copy(saved)
-    return ""
-
-
-def _moved_copy(saved: Path) -> str:
-    """The path where a copy is kept from now on; "" without one."""
-    if not saved.exists():
-        return ""
-    return str(shutil.move(saved, Path(tempfile.mkdtemp(prefix="profkit-kept-"), saved.name)))
+        return False
+    return True
 
 
 def _pairs(folder: Path) -> Iterator[tuple[Path, Path]]:

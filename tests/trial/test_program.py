@@ -470,6 +470,28 @@ def test_a_program_that_needs_other_random_numbers_has_them(tmp_path: Path) -> N
     assert trial["rows"][0]["status"] != "failed"
 
 
+BUSY_ONCE = """
+import os
+import numpy
+os.makedirs(".cache", exist_ok=True)
+with open(".cache/starts", "a+") as starts:
+    starts.write("one more\\n")
+    starts.seek(0)
+    if len(list(starts)) == 2:
+        raise RuntimeError("out of memory, by another job")
+print("score", numpy.random.rand())
+"""
+
+
+def test_a_failure_of_the_moment_is_no_matter_of_random_numbers(tmp_path: Path) -> None:
+    words = ("--switch", "no-change", "--budget", "60s", "--format", "json")
+    stdout, stderr = cli(tmp_path, *words, program=BUSY_ONCE).communicate(timeout=300)
+    trial = json.loads(stdout)
+    assert trial["failure"] == ""
+    assert "not seeded" not in stderr
+    assert trial["unchanged"]["difference"] == 0
+
+
 IN_PROCESSES = """
 import subprocess, sys
 if len(sys.argv) == 1:
@@ -479,8 +501,14 @@ print(numpy.random.rand(), flush=True)
 """
 
 
-def test_processes_of_a_program_draw_their_own_random_numbers(tmp_path: Path) -> None:
+def test_processes_of_a_program_draw_their_own_random_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = (sys.executable, str(written(tmp_path, IN_PROCESSES)))
     drawn = [run(command).output.split() for _ in range(2)]
     assert drawn[0][1] == drawn[1][1]
     assert len({*drawn[0], *drawn[1]}) == 3
+    monkeypatch.setenv("RANK", "1")  # of a launcher, whose processes are the program's
+    ranks = [run(command).output.split() for _ in range(2)]
+    assert ranks[0][1] == ranks[1][1] != drawn[0][1]
+    assert len({*ranks[0], *ranks[1]}) == 3

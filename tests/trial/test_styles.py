@@ -856,6 +856,7 @@ IMPORTING = (
      ("open('log').close()", "pass", "update reads files when it is called"),
      ("import os.path; os.path.exists('log')", "pass", "update looks at files when"),
      ("time.sleep(0)", "pass", "update sleeps when it is called"),
+     ("import warnings; warnings.warn('careful')", "pass", ""),
      ("import os; os.environ.get('RATE')", "import os; os.environ['RATE'] = '1'",
       "update reads the environment, which has changed"),
      (IMPORTING, "pass", ""),
@@ -891,24 +892,32 @@ def test_what_changes_while_nobody_looks_is_seen_at_the_end(tmp_path: Path) -> N
 HELD = """
 import torch
 model, flat = torch.nn.Linear(4, 4, bias=False), torch.zeros(16)
+other = torch.optim.SGD(torch.nn.Linear(4, 4).parameters(), lr=0.1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 HOLD
-for _ in range(30):
+for step in range(30):
     optimizer.zero_grad(set_to_none=False)
+    other.zero_grad(set_to_none=False)
     model(torch.ones(1, 4)).sum().backward()
     optimizer.step()
+    LOOK
 """
 
 
 @pytest.mark.parametrize(
-    ("hold", "is_held"),
-    [("model.weight.grad = flat.view(4, 4)", True),
-     ("model.weight.grad = held = torch.zeros(4, 4)", True), ("pass", False)],
+    ("hold", "look", "is_held"),
+    [("model.weight.grad = flat.view(4, 4)", "pass", True),
+     ("model.weight.grad = held = torch.zeros(4, 4)", "pass", True),
+     ("pass", "held = model.weight.grad if step == 5 else None if step < 5 else held", True),
+     ("pass", "seen = [each.grad for each in model.parameters()]", False),
+     ("pass", "for each in model.parameters(): gradient = each.grad", False),
+     ("pass", "pass", False)],
 )  # fmt: skip
 def test_gradients_that_a_program_keeps_are_not_dropped(
-    tmp_path: Path, forks: TorchForks, hold: str, is_held: bool
+    tmp_path: Path, forks: TorchForks, hold: str, look: str, is_held: bool
 ) -> None:
-    result = run(tmp_path, HELD.replace("HOLD", hold), "set-to-none", forks=forks)
+    program = HELD.replace("HOLD", hold).replace("LOOK", look)
+    result = run(tmp_path, program, "set-to-none", forks=forks)
     assert ("the program keeps gradients" in result.failure) is is_held
     assert is_held or result.applied == {"set-to-none"}
 

@@ -132,32 +132,58 @@ for name, link in (("latest", os.symlink), ("best", os.link)):
     if os.path.lexists(name):
         os.remove(name)
     link(".checkpoints/last", name)
-subprocess.run("echo theirs > vocabulary; echo new > trace", shell=True)
+subprocess.run("echo theirs > vocabulary; echo new > trace; rm -f table", shell=True)
+if not os.path.samefile("data", "snapshot"):
+    os.remove("snapshot")
+    os.link("data", "snapshot")
 """
 
 
 def test_links_and_hidden_folders_go_and_what_nobody_heard_is_named(tmp_path: Path) -> None:
-    (tmp_path / "vocabulary").write_text("mine")
+    for name in ("vocabulary", "table", "data", "snapshot"):
+        (tmp_path / name).write_text(f"my {name}")
     words = ("--switch", "no-change", "--budget", "60s", "--format", "json")
     stdout, _ = cli(tmp_path, *words, program=LINKING).communicate(timeout=300)
     rows = {row["path"]: row for row in json.loads(stdout)["written"]}
     removed = {path for path, row in rows.items() if row["state"] == "removed"}
     assert removed == {".checkpoints/last", "latest", "best"}
-    assert {each.name for each in tmp_path.iterdir()} == {"program.py", "vocabulary", "trace"}
+    after = {"program.py", "vocabulary", "trace", "data", "snapshot"}
+    assert {each.name for each in tmp_path.iterdir()} == after
     assert rows["trace"]["state"] == "new"
-    assert rows["vocabulary"]["state"] == "changed"
-    copy = Path(rows["vocabulary"]["copy"])
-    assert copy.read_text() == "mine"
-    shutil.rmtree(copy.parent)
+    for name in ("vocabulary", "table"):
+        assert rows[name]["state"] == "changed"
+        assert Path(rows[name]["copy"]).read_text() == f"my {name}"
+    for name in ("data", "snapshot"):  # one is no other name of the other any more
+        assert (tmp_path / name).read_text() == f"my {name}"
+    shutil.rmtree(rows["table"]["copy"].partition(str(tmp_path))[0])
+
+
+def test_folders_of_a_home_are_left_though_it_is_behind_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, link = tmp_path / "data" / "user", tmp_path / "home"
+    (home / ".config").mkdir(parents=True)
+    link.symlink_to(tmp_path / "data")
+    monkeypatch.setenv("HOME", str(link / "user"))
+    new = Path(f"{tmp_path}/trial/new{home}/.config/settings")
+    new.parent.mkdir(parents=True)
+    for path in (new, home / ".config" / "settings"):
+        path.touch()
+    for folder in (home, home.parent):
+        put_back(tmp_path / "trial", folder)
+        assert (home / ".config" / "settings").exists()
 
 
 def test_other_names_of_a_file_are_put_back_too(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.write_text("changed")
     second.hardlink_to(first)
-    saved = Path(f"{tmp_path}/trial/kept{first}")
-    saved.parent.mkdir(parents=True)
+    status = first.stat()
+    saved, inode = (Path(f"{tmp_path}/trial/{kind}{first}") for kind in ("kept", "inodes"))
+    for each in (saved, inode):
+        each.parent.mkdir(parents=True)
     saved.write_text("mine")
+    inode.symlink_to(f"{status.st_dev}:{status.st_ino}")
     assert [each.state for each in put_back(tmp_path / "trial", tmp_path)] == ["as before"]
     assert (first.read_text(), second.read_text()) == ("mine", "mine")
 

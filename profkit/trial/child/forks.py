@@ -171,8 +171,9 @@ def _begin(folder: str, state: bytes | None) -> None:
     """Make this fork a process of its own: its output, and numbers of `random`, of which this is
     the state, where nobody has seeded it."""
     os.setsid()
-    if os.environ.get("PROFKIT_SEEDED") == str(os.getppid()):
-        os.environ["PROFKIT_SEEDED"] = str(os.getpid())
+    for name in ("PROFKIT_SEEDED", "PROFKIT_SEEDED_RANK"):
+        if os.environ.get(name) == str(os.getppid()):
+            os.environ[name] = str(os.getpid())
     output = os.open(os.path.join(folder, "output"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     with open(os.path.join(folder, "before"), "rb") as before:
         os.write(output, before.read())

@@ -55,7 +55,8 @@ class Watched:
         return output
 
     def run(self, args: Any, kwargs: Any) -> Any:
-        return self.function(*self.program.moved(self.calls, args), **kwargs)
+        args, kwargs = self.program.moved(self.calls, (args, kwargs))
+        return self.function(*args, **kwargs)
 
 
 class Caller(Watched):
@@ -189,14 +190,19 @@ class JaxProgram:
         """The arguments of a function's first call, in a perturbed run by one rounding error."""
         if call or self.record.plan["perturb"] != "rounding" or not self.is_running():
             return args
+        numpy = self.jax.numpy
 
         def moved(leaf: Any) -> Any:
-            dtype = getattr(leaf, "dtype", "")
-            if not str(dtype).startswith("float") or not hasattr(leaf, "block_until_ready"):
+            dtype = getattr(leaf, "dtype", None)
+            if not hasattr(leaf, "block_until_ready") or not numpy.issubdtype(
+                dtype, numpy.floating
+            ):
                 return leaf
-            return leaf * (1 + self.jax.numpy.finfo(dtype).eps).astype(dtype)
+            return leaf * (1 + float(numpy.finfo(dtype).eps))
 
-        return self.jax.tree_util.tree_map(moved, args)
+        with suppress(ValueError, TypeError):  # of what is no tree
+            return self.jax.tree_util.tree_map(moved, args)
+        return args
 
     def is_running(self) -> bool:
         """Whether no function is being traced."""
@@ -213,6 +219,8 @@ class JaxProgram:
             self._wait(self.outputs.pop(0)[1])
         if call < _FIRST_OUTPUTS:
             leaves = self.jax.tree_util.tree_leaves(output)
+            dtypes = {str(getattr(leaf, "dtype", "")) for leaf in leaves}
+            self.record.features.update(dtypes & {"bfloat16", "float16"})
             if kind == _GRADIENTS:  # jitted, numbers of Python are arrays too
                 leaves = [leaf for leaf in leaves if _is_real_number(leaf)][:1] or leaves
             for number, leaf in enumerate(leaves[-3:]):

@@ -2,8 +2,9 @@
 
 Any Python from 3.9 on loads this file at its start, as a hook of `sys`, without profkit, and as one
 of libraries that write files without Python's `open`. PROFKIT_KEPT is a folder: what was at PATH is
-in `kept/PATH`, or its size and time in `large/PATH` where it is too large; `new/PATH` was not there
-before, nor the folder PATH of `made/PATH/.profkit`. `profkit.trial.written` puts it back.
+in `kept/PATH`, or its size and time in `large/PATH` where it is too large, its inode in
+`inodes/PATH`; `new/PATH` was not there before, nor the folder PATH of `made/PATH/.profkit`.
+`profkit.trial.written` puts it back.
 """
 
 from __future__ import annotations
@@ -122,6 +123,7 @@ class _Keeper:
         os.utime(part, ns=(status.st_atime_ns, status.st_mtime_ns))
         os.link(part, place)  # of two processes the first
         os.unlink(part)
+        os.symlink(f"{status.st_dev}:{status.st_ino}", self._place("inodes", path))
 
     def _place(self, kind: str, path: str) -> str:
         place = f"{self._folder}/{kind}{path}"

@@ -33,6 +33,7 @@ _READS: dict[Any, str] = {
     time.sleep: "sleeps",
     input: "reads what is typed",
 }
+_OF_TEXT = ("/linecache.py", "/tokenize.py")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND
 
 
@@ -79,7 +80,8 @@ def _listener(is_of_program: Callable[[Any], bool]) -> Callable[[Any, str, Any],
     profiler, that it reads a clock."""
 
     def note(frame: Any, change: str) -> None:
-        if _traces and _traces[-1][0] == get_ident() and is_of_program(frame):
+        is_own = _traces and _traces[-1][0] == get_ident() and is_of_program(frame)
+        if is_own and not _is_incidental(frame):
             _traces[-1][1].add(change)
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -93,6 +95,15 @@ def _listener(is_of_program: Callable[[Any], bool]) -> Callable[[Any, str, Any],
 
     sys.addaudithook(hook)
     return call
+
+
+def _is_incidental(frame: Any) -> bool:
+    """Whether a frame is of an import in the function that is traced, or of a warning's text."""
+    while frame is not None and (file := frame.f_code.co_filename) != __file__:
+        if file.startswith("<frozen importlib") or file.endswith(_OF_TEXT):
+            return True
+        frame = frame.f_back
+    return False
 
 
 @contextmanager
@@ -223,18 +234,18 @@ def _line(code: str, lines: list[str]) -> str:
     return f"{next(name for name in names if name not in taken)} = jax.jit({code})"
 
 
-def _name_of(value: Any, frame: Any) -> str:
+def _name_of(value: Any, frame: Any, is_of_program: Callable[[Any], bool]) -> str:
     """By which the program's code, of a frame or what has called it, knows a transformation: a
     variable, or an attribute of one."""
     while frame is not None:
-        for variables in (frame.f_locals, frame.f_globals):
-            held = list(variables.items())
-            if names := [name for name, each in held if each is value]:
-                return str(names[0])
-            for name, each in held if variables is frame.f_locals else ():
-                attributes = getattr(each, "__dict__", {}).items()
-                if found := [known for known, part in attributes if part is value]:
-                    return f"{name}.{found[0]}"
+        local = list(frame.f_locals.items()) if is_of_program(frame) else []
+        held = [*local, *(frame.f_globals.items() if local else ())]
+        if names := [name for name, each in held if each is value]:
+            return str(names[0])
+        for name, each in local:
+            parts = getattr(each, "__dict__", {}).items()
+            if found := [part for part, known in parts if known is value]:
+                return f"{name}.{found[0]}"
         frame = frame.f_back
     return "tx"
 
@@ -248,7 +259,8 @@ def _optax(program: Any, optax: Any, watch: Any) -> None:
         if id(function) not in attempts:
             if not program.is_running():
                 return function
-            code = f"{_name_of(transformation, sys._getframe(1))}.update"
+            name = _name_of(transformation, sys._getframe(1), program.record.is_of_program)
+            code = f"{name}.update"
             attempts[id(function)] = _Attempt(program, function, watch, code)
         return attempts[id(function)]
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from sys import getrefcount
 from typing import Any
+
+_CALLS = 10  # of an optimizer, chosen: until then a program has what it keeps
 
 
 def fused_optimizer(program: Any) -> None:
@@ -31,8 +34,8 @@ def _with_option(program: Any, kind: Any, option: str, name: str) -> None:
     @functools.wraps(start)
     def started(self: Any, *args: Any, **kwargs: Any) -> None:
         if type(self) is kind and not kwargs.get(option):
-            rival = f"{other}=None, " if kwargs.pop(other, None) else ""
-            program.record.facts["rival"] = rival
+            if kwargs.pop(other, None):
+                program.record.facts["rival"] = f"{other}=None, "
             kwargs[option] = True
             program.applied(name)
         start(self, *args, **kwargs)
@@ -43,16 +46,19 @@ def _with_option(program: Any, kind: Any, option: str, name: str) -> None:
 def set_to_none(program: Any) -> None:
     """Gradients are dropped, not filled with zeros."""
     optimizer = program.torch.optim.Optimizer
-    zero_grad, calls = optimizer.zero_grad, 0
+    zero_grad, alone = optimizer.zero_grad, _references(program.torch)
+    calls: Any = weakref.WeakKeyDictionary()
+    dropped_ones: Any = weakref.WeakKeyDictionary()
 
     @functools.wraps(zero_grad)
     def dropped(self: Any, set_to_none: bool = True) -> None:
-        nonlocal calls
         if not set_to_none:
             program.applied("set-to-none")
-            calls += 1
-            if not calls & (calls - 1):  # rarely, as it takes its time
-                _check_held(self, _references(program.torch))
+            calls[self] = count = calls.get(self, 0) + 1
+            if any(each() is not None for each in dropped_ones.pop(self, ())):
+                raise RuntimeError("the program keeps gradients, which would be filled no more")
+            if count <= _CALLS or not count & (count - 1):  # else rarely, as it takes its time
+                dropped_ones[self] = _held(program.torch, self, alone)
         zero_grad(self, True)
 
     optimizer.zero_grad = dropped
@@ -66,12 +72,18 @@ def _references(torch: Any) -> int:
     return getrefcount(gradient)
 
 
-def _check_held(optimizer: Any, alone: int) -> None:
-    """Raises RuntimeError where the program goes on to use gradients that would be dropped."""
+def _held(torch: Any, optimizer: Any, alone: int) -> list[Any]:
+    """References to gradients that something else holds, or to what they are parts of, but for
+    buckets of torch's own."""
+    has_buckets = torch.distributed.is_available() and torch.distributed.is_initialized()
+    found = []
     for parameter in (each for group in optimizer.param_groups for each in group["params"]):
         gradient = parameter.grad
-        if gradient is not None and (gradient._base is not None or getrefcount(gradient) > alone):
-            raise RuntimeError("the program keeps gradients, which would be filled no more")
+        if gradient is not None and getrefcount(gradient) > alone:
+            found.append(weakref.ref(gradient))
+        if gradient is not None and gradient._base is not None and not has_buckets:
+            found.append(weakref.ref(gradient._base))
+    return found
 
 
 def inference_mode(program: Any) -> None:
