@@ -974,6 +974,13 @@ def test_lines_to_keep_are_of_the_programs_names_and_of_outermost_functions(
         jitted = run(tmp_path, STEPPED.replace("STEP", f"x = {step}"), "jax-jit")
         assert jitted.failure == ""
         assert sorted(str(jitted.facts["jitted"]).splitlines()) == sorted(kept)
+    site = tmp_path / "site"
+    (site / "library.dist-info").mkdir(parents=True)
+    (site / "library.py").write_text("def step(tx, x): return tx.update(x, ())[0]")
+    program = STEPPED.replace("STEP", "x = library.step(opt, jax.grad(loss)(x))")
+    program = f"import sys; sys.path.append({str(site)!r}); import library\n{program}"
+    jitted = run(tmp_path, program, "jax-jit")
+    assert "opt = opt._replace(update=jax.jit(opt.update))" in str(jitted.facts["jitted"])
 
 
 @pytest.mark.parametrize(

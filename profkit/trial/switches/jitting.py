@@ -224,7 +224,10 @@ class _Attempt:
 
 
 def _line(code: str, lines: list[str]) -> str:
-    """What a user writes to have code jitted, with a name that no other of the lines has."""
+    """What a user writes to have code jitted, with a name that no other of the lines has; it may be
+    written already."""
+    if " = " in code:
+        return code
     if same := [line for line in lines if line.endswith(f" = jax.jit({code})")]:
         return same[0]
     target = "gradient" if code.startswith("jax.") else code.rpartition(".")[2]
@@ -259,8 +262,11 @@ def _optax(program: Any, optax: Any, watch: Any) -> None:
         if id(function) not in attempts:
             if not program.is_running():
                 return function
-            name = _name_of(transformation, sys._getframe(1), program.record.is_of_program)
+            is_of_program, frame = program.record.is_of_program, sys._getframe(1)
+            name = _name_of(transformation, frame, is_of_program)
             code = f"{name}.update"
+            if name.isidentifier() and not is_of_program(frame):  # a library calls it
+                code = f"{name} = {name}._replace(update=jax.jit({code}))"
             attempts[id(function)] = _Attempt(program, function, watch, code)
         return attempts[id(function)]
 
