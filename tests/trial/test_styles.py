@@ -882,8 +882,11 @@ def test_no_function_is_jitted_that_a_trace_would_change(
 LARGE = "tables = [[float(each) for each in range(40)] for _ in range(95)]\n"  # dear to look at
 
 
-def test_what_changes_while_nobody_looks_is_seen_at_the_end(tmp_path: Path) -> None:
+def test_what_changes_while_nobody_looks_is_seen_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "jax.py").write_text(JAX)
+    monkeypatch.chdir(tmp_path)
     program = CHANGING.replace("CHANGED", "''").replace("LINE", "len(tables)")
     program = LARGE + program.replace("CHANGE", "options['rate'] = 0.1")
     assert "update reads rate, which has changed" in run(tmp_path, program, "jax-jit").failure
