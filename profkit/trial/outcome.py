@@ -13,7 +13,7 @@ from profkit.core.json_text import finite
 from profkit.timing.results import Comparison, Verdict
 from profkit.timing.verdict import holm
 from profkit.trial import checks
-from profkit.trial.run import TIMED_OUT, Result
+from profkit.trial.run import Result
 from profkit.trial.search import FEWEST, Combination, Evidence, declared
 from profkit.trial.trial_file import Status, TrialFile, TrialRow, Unchanged
 from profkit.ui.text import plural
@@ -135,9 +135,8 @@ def _status(
     faulty = checks.faulty(evidence.unchanged)
     if failure and (own or faulty):
         return "undecided", f"unchanged runs fail too: {own}" if own else faulty
-    if failure:  # a run that was ended may have been compiling
-        is_late = evidence.of(combination)[-1].status == TIMED_OUT
-        return "undecided" if is_late else "failed", failure
+    if failure:
+        return "undecided" if evidence.is_late(combination) else "failed", failure
     judgment = evidence.judgment(combination)
     if faulty:
         is_faster = verdict is not None and verdict.verdict is Verdict.IMPROVED

@@ -211,6 +211,10 @@ class Evidence:
         runs = self.of(combination)
         return runs[-1].failure if runs else ""
 
+    def is_late(self, combination: Combination) -> bool:
+        """Whether the budget ended the last run of a combination, which may have been compiling."""
+        return any(run.status == TIMED_OUT for run in self.of(combination)[-1:])
+
     def judgment(self, combination: Combination) -> checks.Judgment | None:
         """How far results are from the unchanged program's; None where there are none."""
         key = combination, len(self.runs)
@@ -579,6 +583,7 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
         else:
             trial.base = _added_to(trial, base, switch, together)
             is_wrong = evidence.failure(together) or not evidence.is_same(together)
+            is_wrong = is_wrong and not evidence.is_late(together)
             if is_wrong and not evidence.of((switch,)) and trial.fits((switch,)):
                 _is_idle(trial, switch, trial.run((switch,)))  # it may be for what it is tried with
 

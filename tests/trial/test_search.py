@@ -113,6 +113,13 @@ def test_hangs_end_by_the_budget() -> None:
     assert program.now <= 300 + 4 * program.seconds
 
 
+def test_what_hangs_beside_a_gain_is_not_tried_alone() -> None:
+    program = SimulatedProgram(gains={"tf32": 1.4}, hanging=("compile",))
+    trial = program.trial("compile", "tf32", budget=300)
+    assert trial.lower == ("tf32",)
+    assert [names for names in program.names if "compile" in names] == [("compile", "tf32")]
+
+
 def test_what_the_program_lacks_is_not_run() -> None:
     program = SimulatedProgram()
     trial = program.trial()
