@@ -95,8 +95,7 @@ _SWITCHES: Mapping[str, _Switch] = {
     "l1-bypass": _Switch(Build(ptxas=("-dlcm=cg",)), "compile with -Xptxas -dlcm=cg"),
     **{
         f"carveout-{share}": _Switch(
-            Build(carveout=share),
-            f"set cudaFuncAttributePreferredSharedMemoryCarveout to {share}",
+            Build(carveout=share), f"set cudaFuncAttributePreferredSharedMemoryCarveout to {share}"
         )
         for share in (0, 50, 100)
     },

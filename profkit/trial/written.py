@@ -60,10 +60,7 @@ def _within(folder: Path, path: Path) -> Path:
 
 
 def put_back(
-    folder: Path,
-    here: Path,
-    *sources: Path,
-    before: Files | None = None,
+    folder: Path, here: Path, *sources: Path, before: Files | None = None
 ) -> tuple[Written, ...]:
     """Put back what was kept in a folder, and say what became of each file that runs wrote. New
     ones are removed, and folders made for them, where they are `here` or in a folder of the

@@ -1,18 +1,22 @@
 """Steps of optimizers as graphs: the parameters are those of the program as it is."""
 
 import copy
+import random
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from torch.utils._pytree import tree_map  # noqa: E402
 
+from profkit.trial.child.record import Record  # noqa: E402
 from profkit.trial.switches import graphs  # noqa: E402
 from tests.trial.graph_stand_in import (  # noqa: E402
     StandInGraph,
@@ -93,6 +97,10 @@ def switched_on() -> SimpleNamespace:
     program = SimpleNamespace(
         torch=torch, wrappers=[], on_step=[], has_applied=[], is_inside=lambda: False,
         is_inference=lambda _: False, copied=lambda output: tree_map(torch.clone, output),
+        record=SimpleNamespace(
+            Watch=Record.Watch, state=Record.state, difference=Record.difference,
+            is_own=Record.is_own, random_numbers=Record.random_numbers, finishing=[],
+        ),
     )  # fmt: skip
     program.applied = program.has_applied.append
     graphs.cuda_graph(program)
@@ -424,6 +432,86 @@ def test_a_module_that_reads_from_the_device_is_called_as_it_is() -> None:
         data = torch.full((2, 4), float(number), device=DEVICE)
         assert torch.equal(call(data), net(data))
     assert not program.has_applied
+
+
+class Options:
+    def __init__(self) -> None:
+        self.scale = 1.0
+
+
+class Scaled(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Reads and writes what no graph knows of."""
+
+    def __init__(self, draw: Callable[[], float] = lambda: 1.0) -> None:
+        super().__init__()
+        self.inner, self.draw = torch.nn.Linear(4, 1), draw
+        self.options, self.rate, self.calls = Options(), 1.0, 0
+        self.kept: Any = None
+
+    def forward(self, data: Any) -> Any:
+        return self.inner(data) * self.options.scale * self.rate * self.draw()
+
+
+class Counting(Scaled):
+    def forward(self, data: Any) -> Any:
+        self.calls += 1
+        return super().forward(data)
+
+
+class Keeping(Scaled):
+    def forward(self, data: Any) -> Any:
+        self.kept = super().forward(data)
+        return self.kept.clone()
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (Counting, "calls"), (Keeping, "kept"),
+        (partial(Scaled, random.random), "random numbers"),
+        (partial(Scaled, np.random.rand), "random numbers"),
+    ],
+)  # fmt: skip
+def test_a_module_that_changes_what_it_has_is_not_for_a_graph(kind: Any, name: str) -> None:
+    program, net = switched_on(), kind().to(DEVICE)
+    call = program.wrappers[0](net, net._call_impl)
+    with pytest.raises(RuntimeError, match=f"changes {name} when called"):
+        call(torch.ones(2, 4, device=DEVICE))
+
+
+@pytest.mark.usefixtures("made")
+def test_hooks_that_keep_activations_are_not_for_a_graph() -> None:
+    program, net, kept = switched_on(), torch.nn.Linear(4, 1).to(DEVICE), dict[str, Any]()
+    net.register_forward_hook(lambda *call: kept.update(last=call[-1]))
+    call = program.wrappers[0](net, net._call_impl)
+    with pytest.raises(RuntimeError, match=r"Linear changes .* when called"):
+        call(torch.ones(2, 4, device=DEVICE))
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("name", ["rate", "scale"])
+@pytest.mark.parametrize("calls", [1, 500])
+def test_what_a_graph_holds_as_a_constant_may_not_change(name: str, calls: int) -> None:
+    """Where there was no time for a look, at the end."""
+    program, net = switched_on(), Scaled().to(DEVICE)
+    net.eval()
+    call = program.wrappers[0](net, net._call_impl)
+
+    def failure(count: int) -> str:
+        try:
+            for _ in range(count):
+                call(torch.ones(2, 4, device=DEVICE))
+            program.record.finishing[-1]()
+        except RuntimeError as changed:
+            return f"RuntimeError: {changed}"
+        return ""
+
+    with torch.no_grad():
+        assert failure(calls) == ""
+        assert "cuda-graph" in program.has_applied
+        setattr(net if name == "rate" else net.options, name, 0.5)
+        assert f"RuntimeError: Scaled reads {name}, which a graph keeps as it was" in failure(1)
 
 
 @pytest.mark.usefixtures("made")

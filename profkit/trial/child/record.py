@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .forks import changed, write
-from .state import Watch, difference, is_installed, is_of_program, is_own, state
+from .state import Watch, difference, is_installed, is_of_program, is_own, random_numbers, state
 
 _PREPARING = 5  # first units that no window begins in, chosen: allocator, autotuning, lazy loading
 _LEAST_UNITS = {"generate": 3}  # chosen: a call takes seconds
@@ -35,6 +35,7 @@ class Record:
 
     Watch, is_own, is_of_program = Watch, staticmethod(is_own), staticmethod(is_of_program)
     state, difference = staticmethod(state), staticmethod(difference)
+    random_numbers = staticmethod(random_numbers)
 
     def __init__(self, plan: Any) -> None:
         self.plan = plan
@@ -182,7 +183,10 @@ class Record:
             return
         self._ended = True
         for finish in self.finishing:
-            finish()
+            try:
+                finish()
+            except RuntimeError as fault:
+                self.failure = f"RuntimeError: {fault}"
         results = {name: self._read(row) for name, row in self.results.items()}
         document = {
             "stopped": stopped,

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from io import IOBase
 from itertools import islice
@@ -104,18 +104,25 @@ def difference(before: State, after: State) -> str:
     return next(filter(None, changed), "") or ("" if is_same and before == after else "a value")
 
 
+def random_numbers() -> str:
+    """The states of the host's random numbers, as far as their libraries are imported."""
+    random, numpy, torch = map(sys.modules.get, ("random", "numpy", "torch"))
+    own = random and random.getstate(), numpy and numpy.random.get_state()
+    return str((*own, torch and torch.get_rng_state().tolist()))
+
+
 class Watch:
     """Looks at what code reads, again and again, which costs a small part of the time."""
 
     def __init__(self) -> None:
         self.spent, self.start = 0.0, time.perf_counter()
 
-    def difference(self, before: State, *roots: Any, is_due: bool = False) -> str:
+    def difference(self, before: State, look: Callable[[], State], *, is_due: bool = False) -> str:
         """The name of the first part that has changed, "" without, or where it is not looked at."""
         now = time.perf_counter()
         if self.spent > _LOOKING + _SHARE * (now - self.start) and not is_due:
             return ""
-        changed = difference(before, state(*roots))
+        changed = difference(before, look())
         self.spent += time.perf_counter() - now
         return changed
 

@@ -615,5 +615,9 @@ class TorchProgram:
                     parameter.copy_(parameter.bfloat16())
         if torch.cuda.is_initialized():
             torch.rand(1, device="cuda")
+            parts = (part for part in module.modules() if isinstance(part, torch.nn.RNNBase))
+            if any(part.dropout for part in parts):  # cuDNN has random numbers of its own
+                recurrent = torch.nn.LSTM(1, 1, 2, dropout=0.5, device="cuda")
+                recurrent.forward(torch.zeros(1, 1, 1, device="cuda"))
         elif "dropout" in self.record.plan["features"]:
             torch.rand(1)

@@ -13,6 +13,7 @@ _MOST_GRAPHS = 4  # input shapes with a graph of their own, chosen: each keeps i
 _OPTIMIZERS = ("SGD", "Adam", "AdamW")  # of which a step reads nothing from the device
 _WARM = 3  # steps before a capture, as torch's own captures warm up
 _DEVICE = "cuda"
+_HOOKS = "_forward_hooks", "_forward_pre_hooks"
 
 
 def cuda_graph(program: Any) -> None:
@@ -20,13 +21,13 @@ def cuda_graph(program: Any) -> None:
     steps of optimizers."""
     from torch.utils.weak import WeakTensorKeyDictionary
 
-    torch, trained = program.torch, WeakTensorKeyDictionary()
+    torch, trained, watch = program.torch, WeakTensorKeyDictionary(), program.record.Watch()
 
     def graphed(module: Any, call: Any) -> Any:
         # In distributed programs, hooks that a graph leaves out reduce gradients.
         is_one = not (torch.distributed.is_available() and torch.distributed.is_initialized())
         is_here = _are_here(torch, [*module.parameters(), *module.buffers()])
-        return _Graphs(program, module, call, trained) if is_one and is_here else call
+        return _Graphs(program, module, call, trained, watch) if is_one and is_here else call
 
     program.wrappers.append(graphed)
     for name in _OPTIMIZERS:
@@ -183,21 +184,25 @@ class _Graphs:
     """The graphs of a module by the shapes of its inputs; what has none is called as it is.
 
     Parameters and buffers stay where they are. Other arguments and results than tensors are
-    constants of a graph. A capture runs the module a few times: buffers and random numbers are
-    restored after it. A second call before the backward pass of the first is as it is, and
-    gradients that are added up lie where no graph writes. `trained` are parameters that a module
-    has been called with in training.
+    constants of a graph, and so is what the program's own modules and hooks read. A capture runs
+    the module a few times: buffers and random numbers are restored after it. A second call before
+    the backward pass of the first is as it is, and gradients that are added up lie where no graph
+    writes. `trained` are parameters that a module has been called with in training, `watch` looks
+    at constants.
     """
 
-    def __init__(self, program: Any, module: Any, call: Any, trained: Any) -> None:
+    def __init__(self, program: Any, module: Any, call: Any, trained: Any, watch: Any) -> None:
         self.program, self.torch, self.trained = program, program.torch, trained
-        self.module, self.call = module, call
+        self.module, self.call, self.watch, self.name = module, call, watch, type(module).__name__
         self.graphs: dict[Any, Any] = {}
+        self.read: dict[Any, Any] = {}
         self.own: dict[Any, int] = {}
         self.has_run = self.is_waiting = False
         self.narrow = self.torch.bfloat16, self.torch.float16
         self.newest: Any = None
+        self.last: Any = None
         program.on_step.append(lambda: setattr(self, "is_waiting", False))
+        program.record.finishing.append(functools.partial(self._compare, is_due=True))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from torch.utils._pytree import tree_flatten, tree_unflatten
@@ -236,7 +241,26 @@ class _Graphs:
 
             with torch.set_grad_enabled(is_training), _capturing(torch):
                 self.graphs[key] = self._captured(refilled, tensors)
+            if self.graphs[key] is not refilled:
+                self.read[key] = self._state()
+        self.last = key
+        self._compare()
         return self.graphs[key](*tensors)
+
+    def _state(self) -> Any:
+        """What the program's own modules, and hooks, read and write besides parameters and buffers;
+        a graph is of one mode."""
+        record, parts = self.program.record, list(self.module.modules())
+        own = [part for part in parts if record.is_own(type(part))]
+        hooks = [h for part in parts for kind in _HOOKS for h in vars(part).get(kind, {}).values()]
+        return [each for each in record.state(*own, *hooks, is_own=True) if each[0] != "training"]
+
+    def _compare(self, *, is_due: bool = False) -> None:
+        """Raises RuntimeError where what the last graph holds as constants has changed; at the end,
+        too, as there may have been no time for a look."""
+        read = self.read.get(self.last)
+        if read and (name := self.watch.difference(read, self._state, is_due=is_due)):
+            raise RuntimeError(f"{self.name} reads {name}, which a graph keeps as it was")
 
     def _key(self, leaf: Any) -> Any:
         if self.torch.is_tensor(leaf):
@@ -271,9 +295,11 @@ class _Graphs:
     def _waits(self, function: Any, samples: Any) -> bool:
         """Whether a function waits for the device, to read a number or a size: what does can't be
         captured, and a capture that fails leaves the device unusable. A first call may wait for
-        what it makes once, as the state of a recurrent module's dropout."""
-        cuda = self.torch.cuda
+        what it makes once, as the state of a recurrent module's dropout. Raises RuntimeError for
+        one that changes what the host has."""
+        cuda, record = self.torch.cuda, self.program.record
         function(*samples)
+        state = [*self._state(), ("random numbers", record.random_numbers())]
         before = cuda.get_sync_debug_mode()
         cuda.set_sync_debug_mode("error")
         try:
@@ -282,6 +308,9 @@ class _Graphs:
             return True
         finally:
             cuda.set_sync_debug_mode(before)
+        after = [*self._state(), ("random numbers", record.random_numbers())]
+        if name := record.difference(state, after):
+            raise RuntimeError(f"{self.name} changes {name} when called: a graph would only once")
         return False
 
     def _captured_training(self, function: Any, samples: Any) -> Any:

@@ -6,7 +6,6 @@ import functools
 import inspect
 import logging
 import os
-import random
 import sys
 import time
 from collections.abc import Iterator
@@ -62,13 +61,6 @@ def jax_jit(program: Any) -> None:
     watch = program.record.Watch()
     program.faster = lambda function, code: _Attempt(program, function, watch, code)
     program.after.setdefault("optax", []).append(lambda optax: _optax(program, optax, watch))
-
-
-def _random_states() -> str:
-    """The states of Python's and numpy's random numbers, which no trace draws again."""
-    import numpy
-
-    return str((random.getstate(), numpy.random.get_state()))
 
 
 _traces: list[tuple[int, set[str]]] = []  # that run: their threads, and what they change
@@ -156,7 +148,7 @@ class _Attempt:
         self.changed = ""
         self.jitted = program.jit(self._traced(function))
         self.__name__ = getattr(function, "__name__", "function")
-        program.record.finishing.append(self._finish)
+        program.record.finishing.append(functools.partial(self._compare, is_due=True))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self.program.is_running():
@@ -186,14 +178,6 @@ class _Attempt:
             lines = [*lines, self.line] if is_needed else [x for x in lines if x != self.line]
             facts["jitted"] = "\n".join(lines)
 
-    def _finish(self) -> None:
-        """A last look: what was read may have changed while there was no time for one."""
-        if self.jitted is not None and self.read is not None:
-            try:
-                self._compare(is_due=True)
-            except RuntimeError as changed:
-                self.program.record.failure = f"RuntimeError: {changed}"
-
     def _traced(self, function: Any) -> Any:
         """The function, which notes what it changes: its arguments, or what it reads."""
         record = self.program.record
@@ -202,12 +186,12 @@ class _Attempt:
         @functools.wraps(function)
         def traced(*args: Any, **kwargs: Any) -> Any:
             before, told = record.state(args, kwargs, function), set[str]()
-            drawn = _random_states()
+            drawn = record.random_numbers()
             with _noting(told, listener):
                 output = function(*args, **kwargs)
             if changed := record.difference(before, record.state(args, kwargs, function)):
                 told = {f"changes {changed}"}
-            elif drawn != _random_states():
+            elif drawn != record.random_numbers():
                 told.add("changes random numbers")
             self.changed = " and ".join(sorted(told))
             return output
@@ -215,9 +199,11 @@ class _Attempt:
         return traced
 
     def _compare(self, is_due: bool = False) -> None:
-        """Raises RuntimeError where what the function reads from outside is not as at its trace."""
-        self.read = self.read or self.program.record.state(self.function)
-        if name := self.watch.difference(self.read, self.function, is_due=is_due):
+        """Raises RuntimeError where what the function reads from outside is not as at its trace; at
+        the end, too, as there may have been no time for a look."""
+        look = functools.partial(self.program.record.state, self.function)
+        self.read = self.read or look()
+        if self.jitted and (name := self.watch.difference(self.read, look, is_due=is_due)):
             raise RuntimeError(
                 f"{self.__name__} reads {name}, which has changed: jitted, it would keep the first"
             )

@@ -53,8 +53,8 @@ def _watch_workers(program: Any, early: Any) -> None:
     def look(batches: Any, is_due: bool = False) -> None:
         """Raises RuntimeError where the program has changed what workers go on reading as it
         was."""
-        read = batches._dataset, batches._collate_fn
-        if batches in begun and (name := watch.difference(begun[batches], *read, is_due=is_due)):
+        read = functools.partial(record.state, batches._dataset, batches._collate_fn)
+        if batches in begun and (name := watch.difference(begun[batches], read, is_due=is_due)):
             raise RuntimeError(f"the program changes its dataset while workers read it: {name}")
 
     @functools.wraps(iterate)
