@@ -219,9 +219,10 @@ def run_program(
         problem = log.read_text("utf-8").strip().rpartition("\n")[2] if log.exists() else ""
         log.unlink(missing_ok=True)
     if end.status == TIMED_OUT:
-        late = f"ended by the budget after {end.seconds:.0f} s"
-        reason = ": ".join([late, *_errors(end.output)[-1:]])
-        return Result(names, end.seconds, end.status, end.output, failure=reason)
+        late, errors = f"ended by the budget after {end.seconds:.0f} s", _errors(end.output)[-1:]
+        return Result(
+            names, end.seconds, end.status, end.output, failure=": ".join([late, *errors])
+        )
     result = Result(
         *(names, end.seconds, end.status, end.output),
         results=_printed(end.output),

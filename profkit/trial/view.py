@@ -82,8 +82,7 @@ def _circumstances(trial: TrialFile) -> str:
         if unchanged.faulty:
             words.append(f"No gain is verified: {unchanged.faulty}.")
         elif unchanged.difference is not None:
-            same = unchanged.difference == 0
-            apart = "are equal" if same else f"differ by {unchanged.difference:.1g}"
+            apart = f"differ by {unchanged.difference:.1g}" if unchanged.difference else "are equal"
             words.append(f"Results of {unchanged.runs} unchanged runs {apart}.")
         elif unchanged.runs > 1:
             words.append("It showed no results that could be compared.")

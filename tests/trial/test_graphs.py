@@ -515,6 +515,19 @@ def test_what_a_graph_holds_as_a_constant_may_not_change(name: str, calls: int) 
 
 
 @pytest.mark.usefixtures("made")
+def test_parameters_that_have_moved_are_read_where_they_are() -> None:
+    """Averaged ones are put in their place for an evaluation."""
+    program, net = switched_on(), torch.nn.Linear(4, 1).to(DEVICE).eval()
+    call, data = program.wrappers[0](net, net._call_impl), torch.ones(2, 4, device=DEVICE)
+    own, averaged = net.weight.data, torch.full((1, 4), 0.5, device=DEVICE)
+    with torch.no_grad():
+        for weight in (own, averaged, own):
+            net.weight.data = weight
+            assert torch.equal(call(data), torch.nn.functional.linear(data, weight, net.bias))
+    assert "cuda-graph" in program.has_applied
+
+
+@pytest.mark.usefixtures("made")
 def test_what_has_been_trained_in_another_module_is_called_as_it_is() -> None:
     program, net = switched_on(), torch.nn.Linear(4, 1).to(DEVICE)
     for _ in range(3):  # as solvers wrap what they are given

@@ -183,19 +183,19 @@ class _GraphedStep:
 class _Graphs:
     """The graphs of a module by the shapes of its inputs; what has none is called as it is.
 
-    Parameters and buffers stay where they are. Other arguments and results than tensors are
-    constants of a graph, and so is what the program's own modules and hooks read. A capture runs
-    the module a few times: buffers and random numbers are restored after it. A second call before
-    the backward pass of the first is as it is, and gradients that are added up lie where no graph
-    writes. `trained` are parameters that a module has been called with in training, `watch` looks
-    at constants.
+    Buffers stay where they are; parameters that do not have another graph. Other arguments and
+    results than tensors are constants of a graph, and so is what the program's own modules and
+    hooks read. A capture runs the module a few times: buffers and random numbers are restored after
+    it. A second call before the backward pass of the first is as it is, and gradients that are
+    added up lie where no graph writes. `trained` are parameters that a module has been called with
+    in training, `watch` looks at constants.
     """
 
     def __init__(self, program: Any, module: Any, call: Any, trained: Any, watch: Any) -> None:
         self.program, self.torch, self.trained = program, program.torch, trained
         self.module, self.call, self.watch, self.name = module, call, watch, type(module).__name__
         self.graphs: dict[Any, Any] = {}
-        self.read: dict[Any, Any] = {}
+        self.read, self.parameters = dict[Any, Any](), list[Any]()
         self.own: dict[Any, int] = {}
         self.has_run = self.is_waiting = False
         self.narrow = self.torch.bfloat16, self.torch.float16
@@ -217,18 +217,19 @@ class _Graphs:
         is_training = torch.is_grad_enabled() and not (
             self.has_run and self.program.is_inference(self.module)
         )
+        if is_training or not self.parameters:
+            self.parameters = list(self.module.parameters())
         modes = is_training, self.module.training, torch.is_autocast_enabled()
-        key = (*map(self._key, leaves), *modes)
+        key = (*map(self._key, leaves), *modes, *(p.data_ptr() for p in self.parameters))
         wide = (*map(self._wide, key),)
         if key not in self.graphs and wide in self.graphs:
             key = wide
         if key not in self.graphs:
             # A backward pass of before, which `loss` still holds, ties gradients to its stream.
-            parameters = list(self.module.parameters())
-            is_late = self.has_run or any(p in self.trained for p in parameters)
+            is_late = self.has_run or any(p in self.trained for p in self.parameters)
             is_late = is_training and (is_late or not self.module.training)
             self.has_run = True
-            self.trained.update(dict.fromkeys(parameters if is_training else ()))
+            self.trained.update(dict.fromkeys(self.parameters if is_training else ()))
             if is_late or len(self.graphs) >= _MOST_GRAPHS:
                 return self.call(*args, **kwargs)
             holes = [torch.is_tensor(leaf) for leaf in leaves]
@@ -349,7 +350,7 @@ class _Graphs:
     def _keep_gradients(self) -> None:
         """Have gradients of before lie where no graph writes: parameters take those of a replay as
         they are, in memory that its next forward pass uses too."""
-        for parameter in self.module.parameters():
+        for parameter in self.parameters:
             gradient = parameter.grad
             if gradient is not None and self.own.get(parameter) != gradient.data_ptr():
                 parameter.grad = gradient.clone()
