@@ -461,15 +461,6 @@ print("score", numpy.random.rand())
 """
 
 
-def test_a_program_that_needs_other_random_numbers_has_them(tmp_path: Path) -> None:
-    words = ("--switch", "no-change", "--budget", "60s", "--format", "json")
-    stdout, stderr = cli(tmp_path, *words, program=NAMED_AT_RANDOM).communicate(timeout=300)
-    trial = json.loads(stdout)
-    assert trial["failure"] == ""
-    assert "runs are not seeded: with equal random numbers, FileExistsError" in stderr
-    assert trial["rows"][0]["status"] != "failed"
-
-
 BUSY_ONCE = """
 import os
 import numpy
@@ -483,13 +474,15 @@ print("score", numpy.random.rand())
 """
 
 
-def test_a_failure_of_the_moment_is_no_matter_of_random_numbers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", [NAMED_AT_RANDOM, BUSY_ONCE], ids=["needed", "of the moment"])
+def test_runs_are_seeded_unless_the_program_fails_by_it(tmp_path: Path, program: str) -> None:
     words = ("--switch", "no-change", "--budget", "60s", "--format", "json")
-    stdout, stderr = cli(tmp_path, *words, program=BUSY_ONCE).communicate(timeout=300)
+    stdout, stderr = cli(tmp_path, *words, program=program).communicate(timeout=300)
     trial = json.loads(stdout)
-    assert trial["failure"] == ""
-    assert "not seeded" not in stderr
-    assert trial["unchanged"]["difference"] == 0
+    assert (trial["failure"], trial["rows"][0]["status"] == "failed") == ("", False)
+    is_unseeded = "runs are not seeded: with equal random numbers, FileExistsError" in stderr
+    assert is_unseeded is (program == NAMED_AT_RANDOM)
+    assert is_unseeded or trial["unchanged"]["difference"] == 0
 
 
 IN_PROCESSES = """

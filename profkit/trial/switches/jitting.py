@@ -233,8 +233,8 @@ def _name_of(value: Any, frame: Any, is_of_program: Callable[[Any], bool]) -> st
             return str(names[0])
         for name, each in local:
             parts = getattr(each, "__dict__", {}).items()
-            if found := [part for part, known in parts if known is value]:
-                return f"{name}.{found[0]}"
+            if attributes := [part for part, known in parts if known is value]:
+                return f"{name}.{attributes[0]}"
         frame = frame.f_back
     return "tx"
 

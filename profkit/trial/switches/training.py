@@ -76,14 +76,14 @@ def _held(torch: Any, optimizer: Any, alone: int) -> list[Any]:
     """References to gradients that something else holds, or to what they are parts of, but for
     buckets of torch's own."""
     has_buckets = torch.distributed.is_available() and torch.distributed.is_initialized()
-    found = []
+    held = []
     for parameter in (each for group in optimizer.param_groups for each in group["params"]):
         gradient = parameter.grad
         if gradient is not None and getrefcount(gradient) > alone:
-            found.append(weakref.ref(gradient))
+            held.append(weakref.ref(gradient))
         if gradient is not None and gradient._base is not None and not has_buckets:
-            found.append(weakref.ref(gradient._base))
-    return found
+            held.append(weakref.ref(gradient._base))
+    return held
 
 
 def inference_mode(program: Any) -> None:
