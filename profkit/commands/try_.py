@@ -64,9 +64,9 @@ def try_(
     if program and len(program) - words_after_dashes(context) == 1:
         _try_kernels(program, switch, seconds, output)
         return
+    from profkit.capture.piped import repeated_input
     from profkit.core.typed_file import encode
     from profkit.runs.run import program_name
-    from profkit.trial.piped import repeated_input
     from profkit.trial.switch import all_switches, chosen_switches
     from profkit.trial.trial import Subject, try_program
     from profkit.trial.trial_file import TRIAL

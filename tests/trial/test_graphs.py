@@ -5,6 +5,7 @@ import random
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -458,6 +459,11 @@ class Counting(Scaled):
         return super().forward(data)
 
 
+class Waiting(Counting):
+    def forward(self, data: Any) -> Any:
+        return super().forward(data) * float(data.sum())
+
+
 class Keeping(Scaled):
     def forward(self, data: Any) -> Any:
         self.kept = super().forward(data)
@@ -468,7 +474,7 @@ class Keeping(Scaled):
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        (Counting, "calls"), (Keeping, "kept"),
+        (Counting, "calls"), (Waiting, "calls"), (Keeping, "kept"),
         (partial(Scaled, random.random), "random numbers"),
         (partial(Scaled, np.random.rand), "random numbers"),
     ],
@@ -511,20 +517,119 @@ def test_what_a_graph_holds_as_a_constant_may_not_change(name: str, calls: int) 
         assert failure(calls) == ""
         assert "cuda-graph" in program.has_applied
         setattr(net if name == "rate" else net.options, name, 0.5)
-        assert f"RuntimeError: Scaled reads {name}, which a graph keeps as it was" in failure(1)
+        assert f"RuntimeError: Scaled reads {name}, which has changed: a graph keeps it" in failure(
+            1
+        )
+
+
+@dataclass
+class Output:
+    logits: Any
+
+
+class Returning(Scaled):
+    def forward(self, data: Any) -> Any:
+        return Output(super().forward(data))
+
+
+class Writing(Scaled):
+    def forward(self, data: Any) -> Any:
+        return super().forward(data.mul_(2))
+
+
+class Dynamic(Scaled):
+    def forward(self, data: Any) -> Any:
+        return self.inner(data) + self.inner.bias
+
+
+def graphed(net: Any) -> tuple[Any, Any]:
+    program, net = switched_on(), net.to(DEVICE)
+    return program, program.wrappers[0](net, net._call_impl)
 
 
 @pytest.mark.usefixtures("made")
-def test_parameters_that_have_moved_are_read_where_they_are() -> None:
-    """Averaged ones are put in their place for an evaluation."""
-    program, net = switched_on(), torch.nn.Linear(4, 1).to(DEVICE).eval()
-    call, data = program.wrappers[0](net, net._call_impl), torch.ones(2, 4, device=DEVICE)
-    own, averaged = net.weight.data, torch.full((1, 4), 0.5, device=DEVICE)
-    with torch.no_grad():
-        for weight in (own, averaged, own):
-            net.weight.data = weight
-            assert torch.equal(call(data), torch.nn.functional.linear(data, weight, net.bias))
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda net: setattr(net[1], "p", 0.1), "p"),
+        (lambda net: net[2].eval(), "training"),
+        (lambda net: net[0].weight.requires_grad_(False), "the place or requires_grad"),
+        (lambda net: setattr(net[2], "running_mean", torch.ones(3)), "running_mean"),
+        (
+            lambda net: setattr(net[0].weight, "data", torch.ones(3, 4)),
+            "the place or requires_grad",
+        ),
+        (lambda net: net.__setitem__(0, torch.nn.Linear(4, 3)), "the place or requires_grad"),
+    ],
+    ids=["dropout", "frozen", "requires_grad", "buffer", "moved", "replaced"],
+)
+def test_what_installed_modules_have_may_not_change(
+    change: Callable[[Any], object], name: str
+) -> None:
+    linear = torch.nn.Linear(4, 3)
+    net = torch.nn.Sequential(linear, torch.nn.Dropout(0.0), torch.nn.BatchNorm1d(3))
+    program, call = graphed(net)
+    for _ in range(3):
+        call(torch.ones(2, 4, device=DEVICE)).sum().backward()
+        program.on_step[-1]()
     assert "cuda-graph" in program.has_applied
+    change(net)
+    with pytest.raises(RuntimeError, match=f"Sequential reads {name}.* has changed"):
+        call(torch.ones(2, 4, device=DEVICE))
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("kind", [Returning, Writing])
+def test_what_a_graph_would_not_copy_is_left_as_it_is(kind: Any) -> None:
+    program, call = graphed(kind())
+    with torch.no_grad():
+        outputs = [call(torch.full((2, 4), float(each), device=DEVICE)) for each in range(3)]
+    rows = [output.logits if kind is Returning else output for output in outputs]
+    assert len({row.sum().item() for row in rows}) == 3
+    assert not program.has_applied
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("place", ["module", "parameter"])
+def test_hooks_of_gradients_are_called_as_they_are(place: str) -> None:
+    net, seen = torch.nn.Linear(4, 1), list[Any]()
+    if place == "module":
+        net.register_full_backward_hook(lambda *each: seen.append(each))
+    else:
+        net.weight.register_hook(seen.append)
+    program, call = graphed(net)
+    for _ in range(3):
+        call(torch.ones(2, 4, device=DEVICE, requires_grad=True)).sum().backward()
+        program.on_step[-1]()
+    assert (len(seen), program.has_applied) == (3, [])
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize(
+    "net", [Dynamic(), torch.nn.LazyLinear(1), torch.nn.utils.spectral_norm(torch.nn.Linear(4, 1))]
+)
+def test_parameters_that_are_updated_are_no_change(net: Any) -> None:
+    program, call = graphed(net)
+    for _ in range(5):
+        call(torch.ones(2, 4, device=DEVICE)).sum().backward()
+        program.on_step[-1]()
+        with torch.no_grad():
+            for parameter in net.parameters():
+                parameter.sub_(0.1 * parameter.grad)
+                parameter.grad = None
+    program.record.finishing[-1]()
+    assert "cuda-graph" in program.has_applied
+
+
+def test_state_of_an_optimizer_that_is_replaced_is_not_for_a_graph(made: list[Any]) -> None:
+    def cleared(step: Step) -> None:
+        if step.number == 8:
+            step.optimizer.state.clear()
+
+    switched_on()
+    with pytest.raises(RuntimeError, match="the program replaces its optimizer's state"):
+        trained(KINDS["Adam"], cleared)
+    assert made
 
 
 @pytest.mark.usefixtures("made")

@@ -479,6 +479,27 @@ def test_kernels_of_inference_may_round_elsewhere(tmp_path: Path, forks: TorchFo
     assert SWITCHES["inference-mode"].changes == "rounding"
 
 
+SENSITIVITY = """
+import torch
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh()).eval()
+x = torch.ones(2, 8)
+for _ in range(12):
+    forward = torch.func.jvp(net, (x,), (x,))[1]
+with torch.autograd.forward_ad.dual_level():
+    dual = net(torch.autograd.forward_ad.make_dual(x, x))
+    own = torch.autograd.forward_ad.unpack_dual(dual).tangent
+print(forward.sum().item(), own.sum().item())
+"""
+
+
+def test_derivatives_that_are_computed_forward_stay(tmp_path: Path, forks: TorchForks) -> None:
+    changed = run(tmp_path, SENSITIVITY, "inference-mode", forks=forks)
+    assert changed.failure == ""
+    assert changed.output == run(tmp_path, SENSITIVITY, forks=forks).output
+    assert "0.0" not in changed.output.split()
+
+
 VALIDATED_FIRST = """
 import torch
 class Net(torch.nn.Linear):

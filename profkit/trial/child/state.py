@@ -23,6 +23,7 @@ _MANY = (dict, list, tuple, set, deque)
 _LIBRARY, _HERE = (os.path.dirname(file) + os.sep for file in (os.__file__, __file__))
 # Chosen: seconds, and of the time after these, in which is looked at what code reads.
 _LOOKING, _SHARE = 0.02, 0.01
+_OF_MODULES_PARTS = {"_parameters", "_buffers", "_modules"}
 _OF_MODULES = ("__call__", "forward")
 _CALLED = ("__getitem__", "__getitems__", *_OF_MODULES)  # by datasets and transforms
 
@@ -204,7 +205,7 @@ def _of_object(value: Any, names: set[str], only_own: bool) -> Iterator[tuple[st
             yield from _read(function, names, kind)
     slots = (name for base in kind.__mro__[:-1] for name in _slots(base) if hasattr(value, name))
     for name in (*getattr(value, "__dict__", ()), *slots):
-        if is_all or name in names:
+        if (is_all or name in names) and not (only_own and name in _OF_MODULES_PARTS):
             yield name, getattr(value, name)
 
 

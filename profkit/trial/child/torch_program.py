@@ -556,7 +556,7 @@ class TorchProgram:
             before = self._random_state() if is_watched else None
             self._adopting.is_busy = True
             try:
-                output = call(*args, **kwargs)
+                output = (original if self._is_transformed() else call)(*args, **kwargs)
             finally:
                 self._adopting.is_busy = False
             if is_watched and self._random_state() != before:
@@ -571,6 +571,13 @@ class TorchProgram:
         owners = (type(module), self.torch.nn.Module)
         is_own = any(len({getattr(owner, name, None) for owner in owners}) > 1 for name in copies)
         module.__dict__["_compiled_call_impl"] = _Uncopied(adopted) if is_own else adopted
+
+    def _is_transformed(self) -> bool:
+        """Whether derivatives are computed forward, or a transformation of functions runs."""
+        forward_ad = self.torch.autograd.forward_ad
+        return forward_ad._current_level >= 0 or bool(
+            self.torch._C._functorch.peek_interpreter_stack()
+        )
 
     def _look_at(self, module: Any) -> None:
         """Note the features of a module that switches need."""

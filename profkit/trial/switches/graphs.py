@@ -14,6 +14,8 @@ _OPTIMIZERS = ("SGD", "Adam", "AdamW")  # of which a step reads nothing from the
 _WARM = 3  # steps before a capture, as torch's own captures warm up
 _DEVICE = "cuda"
 _HOOKS = "_forward_hooks", "_forward_pre_hooks"
+_BACKWARD_HOOKS = "_backward_hooks", "_backward_pre_hooks"
+_PLAIN = {bool, int, float, str, type(None)}
 
 
 def cuda_graph(program: Any) -> None:
@@ -86,6 +88,7 @@ class _GraphedStep:
         self.graph: Any = None
         self.gradients: Any = []
         self.rates: Any = []
+        self.held: Any = []
 
     def __call__(self, optimizer: Any, closure: Any) -> Any:
         with self.torch.enable_grad():
@@ -110,6 +113,10 @@ class _GraphedStep:
         if self.calls <= _WARM or not (self.graph or self._is_captured(optimizer, parameters)):
             self._on_device(optimizer)
         else:
+            if self.held != _places(optimizer, parameters):
+                raise RuntimeError(
+                    "the program replaces its optimizer's state, which a graph keeps"
+                )
             self._move(parameters)
             self.graph.replay()
 
@@ -168,6 +175,7 @@ class _GraphedStep:
             self.has_failed = True
             return False
         self.graph, self.gradients = graph, [p.grad.detach() for p in parameters]
+        self.held = _places(optimizer, parameters)
         self.program.applied("cuda-graph")
         return True
 
@@ -178,6 +186,12 @@ class _GraphedStep:
         if moved:
             with self.torch.no_grad():
                 self.torch._foreach_copy_(*map(list, zip(*moved)))
+
+
+def _places(optimizer: Any, parameters: Any) -> list[int]:
+    """Where the optimizer's state of parameters lies."""
+    states = (optimizer.state.get(parameter, {}).values() for parameter in parameters)
+    return [part.data_ptr() for state in states for part in state if hasattr(part, "data_ptr")]
 
 
 class _Graphs:
@@ -195,7 +209,7 @@ class _Graphs:
         self.program, self.torch, self.trained = program, program.torch, trained
         self.module, self.call, self.watch, self.name = module, call, watch, type(module).__name__
         self.graphs: dict[Any, Any] = {}
-        self.read, self.parameters = dict[Any, Any](), list[Any]()
+        self.read: dict[Any, Any] = {}
         self.own: dict[Any, int] = {}
         self.has_run = self.is_waiting = False
         self.narrow = self.torch.bfloat16, self.torch.float16
@@ -217,20 +231,19 @@ class _Graphs:
         is_training = torch.is_grad_enabled() and not (
             self.has_run and self.program.is_inference(self.module)
         )
-        if is_training or not self.parameters:
-            self.parameters = list(self.module.parameters())
         modes = is_training, self.module.training, torch.is_autocast_enabled()
-        key = (*map(self._key, leaves), *modes, *(p.data_ptr() for p in self.parameters))
+        key = (*map(self._key, leaves), *modes)
         wide = (*map(self._wide, key),)
         if key not in self.graphs and wide in self.graphs:
             key = wide
         if key not in self.graphs:
             # A backward pass of before, which `loss` still holds, ties gradients to its stream.
-            is_late = self.has_run or any(p in self.trained for p in self.parameters)
+            parameters = list(self.module.parameters())
+            is_late = self.has_run or any(p in self.trained for p in parameters)
             is_late = is_training and (is_late or not self.module.training)
             self.has_run = True
-            self.trained.update(dict.fromkeys(self.parameters if is_training else ()))
-            if is_late or len(self.graphs) >= _MOST_GRAPHS:
+            self.trained.update(dict.fromkeys(parameters if is_training else ()))
+            if is_late or len(self.graphs) >= _MOST_GRAPHS or self._is_watched(parameters):
                 return self.call(*args, **kwargs)
             holes = [torch.is_tensor(leaf) for leaf in leaves]
 
@@ -243,7 +256,7 @@ class _Graphs:
             with torch.set_grad_enabled(is_training), _capturing(torch):
                 self.graphs[key] = self._captured(refilled, tensors)
             if self.graphs[key] is not refilled:
-                self.read[key] = self._state()
+                self.read[key] = self._places(), self._held(), self._state()
         self.last = key
         self._compare()
         return self.graphs[key](*tensors)
@@ -256,12 +269,41 @@ class _Graphs:
         hooks = [h for part in parts for kind in _HOOKS for h in vars(part).get(kind, {}).values()]
         return [each for each in record.state(*own, *hooks, is_own=True) if each[0] != "training"]
 
+    def _places(self) -> list[Any]:
+        """Where parameters lie, and whether they get gradients."""
+        is_on = self.torch.is_grad_enabled()
+        return [(p.data_ptr(), is_on and p.requires_grad) for p in self.module.parameters()]
+
+    def _held(self) -> list[tuple[str, Any]]:
+        """The state, and of all modules, installed ones too, numbers and words, and where tensors
+        lie that hooks don't compute of parameters."""
+        rows: list[tuple[str, Any]] = []
+        for part in self.module.modules():
+            fields = vars(part)
+            plain = {n: t for n, t in fields.items() if self.torch.is_tensor(t)}
+            computed = [n for n in plain for name in fields["_parameters"] if name.startswith(n)]
+            tensors = {**plain, **fields["_buffers"], **dict.fromkeys(computed)}.items()
+            rows += [(n, t is not None and t.data_ptr()) for n, t in tensors]
+            rows += [(n, value) for n, value in fields.items() if type(value) in _PLAIN]
+        return [*rows, *self._state()]
+
+    def _is_watched(self, parameters: Any) -> bool:
+        """Whether hooks wait for gradients, which a graph's backward pass does not call."""
+        kinds = [vars(part).get(kind) for part in self.module.modules() for kind in _BACKWARD_HOOKS]
+        own = ((p._backward_hooks, p._post_accumulate_grad_hooks) for p in parameters)
+        return any(kinds) or any(map(any, own))
+
     def _compare(self, *, is_due: bool = False) -> None:
         """Raises RuntimeError where what the last graph holds as constants has changed; at the end,
         too, as there may have been no time for a look."""
-        read = self.read.get(self.last)
-        if read and (name := self.watch.difference(read, self._state, is_due=is_due)):
-            raise RuntimeError(f"{self.name} reads {name}, which a graph keeps as it was")
+        if self.last in self.read:
+            places, held, state = self.read[self.last]
+            before, look = (state, self._state) if is_due else (held, self._held)
+            name = self.watch.difference(before, look, is_due=is_due)
+            if not is_due and places != self._places():
+                name = "the place or requires_grad of a parameter"
+            if name:
+                raise RuntimeError(f"{self.name} reads {name}, which has changed: a graph keeps it")
 
     def _key(self, leaf: Any) -> Any:
         if self.torch.is_tensor(leaf):
@@ -279,7 +321,7 @@ class _Graphs:
         buffers = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
         random = torch.cuda.get_rng_state()
         samples = tuple(t.detach().clone().requires_grad_(t.requires_grad) for t in tensors)
-        if self._waits(function, samples):
+        if self._is_eager(function, samples):
             replay = function
         elif torch.is_grad_enabled() and any(p.requires_grad for p in self.module.parameters()):
             replay = self._captured_training(function, samples)
@@ -293,26 +335,32 @@ class _Graphs:
             self.program.applied("cuda-graph")
         return replay
 
-    def _waits(self, function: Any, samples: Any) -> bool:
-        """Whether a function waits for the device, to read a number or a size: what does can't be
-        captured, and a capture that fails leaves the device unusable. A first call may wait for
-        what it makes once, as the state of a recurrent module's dropout. Raises RuntimeError for
-        one that changes what the host has."""
+    def _is_eager(self, function: Any, samples: Any) -> bool:
+        """Whether a function is not for a capture: it waits for the device, to read a number or a
+        size, writes to its arguments, or returns what is not copied. A capture that fails leaves
+        the device unusable. A first call may wait for what it makes once, as the state of a
+        recurrent module's dropout. Raises RuntimeError for one that changes what the host has."""
+        from torch.utils._pytree import tree_leaves
+
         cuda, record = self.torch.cuda, self.program.record
         function(*samples)
-        state = [*self._state(), ("random numbers", record.random_numbers())]
-        before = cuda.get_sync_debug_mode()
+        mode, versions = cuda.get_sync_debug_mode(), [sample._version for sample in samples]
+        state = [*self._held(), ("random numbers", record.random_numbers())]
         cuda.set_sync_debug_mode("error")
         try:
-            function(*samples)
+            leaves = tree_leaves(function(*samples))
         except RuntimeError:
-            return True
+            leaves = [function]
         finally:
-            cuda.set_sync_debug_mode(before)
-        after = [*self._state(), ("random numbers", record.random_numbers())]
+            cuda.set_sync_debug_mode(mode)
+        after = [*self._held(), ("random numbers", record.random_numbers())]
         if name := record.difference(state, after):
             raise RuntimeError(f"{self.name} changes {name} when called: a graph would only once")
-        return False
+        is_written = versions != [sample._version for sample in samples]
+        return is_written or not all(self._is_copied(leaf) for leaf in leaves)
+
+    def _is_copied(self, leaf: Any) -> bool:
+        return type(leaf) in _PLAIN or self.torch.is_tensor(leaf)
 
     def _captured_training(self, function: Any, samples: Any) -> Any:
         from torch.utils._pytree import tree_flatten, tree_unflatten
@@ -350,7 +398,7 @@ class _Graphs:
     def _keep_gradients(self) -> None:
         """Have gradients of before lie where no graph writes: parameters take those of a replay as
         they are, in memory that its next forward pass uses too."""
-        for parameter in self.parameters:
+        for parameter in self.module.parameters():
             gradient = parameter.grad
             if gradient is not None and self.own.get(parameter) != gradient.data_ptr():
                 parameter.grad = gradient.clone()

@@ -128,7 +128,7 @@ def pinned_memory(program: Any) -> None:
 def _unblocked(copy: Any) -> Any:
     @functools.wraps(copy)
     def started(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        if getattr(tensor, "_is_of_loader", False):
+        if getattr(tensor, "_is_of_loader", False) and not any(each is True for each in args):
             kwargs.setdefault("non_blocking", True)
         return copy(tensor, *args, **kwargs)
 
