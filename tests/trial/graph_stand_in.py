@@ -1,8 +1,7 @@
 """CUDA graphs as a CPU has them: operators are recorded in a capture, which leaves no trace, and
 replayed on the tensors that they had."""
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -78,15 +77,7 @@ def set_sync_debug_mode(mode: int | str) -> None:
 
 
 @contextmanager
-def _kept(values: Iterable[Any]) -> Iterator[None]:
-    rows = [(tensor, tensor.clone()) for tensor in values]
-    yield
-    for tensor, value in rows:
-        tensor.copy_(value)
-
-
-@contextmanager
-def captured(graph: StandInGraph, *, capture_error_mode: str) -> Iterator[None]:
+def captured(graph: StandInGraph, *, capture_error_mode: str, **_: object) -> Iterator[None]:
     """torch.cuda.graph, as other threads need it."""
     assert capture_error_mode == "thread_local"
     capture = _Capture(graph)
@@ -94,38 +85,5 @@ def captured(graph: StandInGraph, *, capture_error_mode: str) -> Iterator[None]:
         with capture:
             yield
     finally:
-        with torch.no_grad():
-            for tensor, value in capture.before.values():
-                tensor.copy_(value)
-
-
-def graphed_callables(module: Any, samples: tuple[Any, ...], **_: object) -> Any:
-    """torch.cuda.make_graphed_callables: what its graphs read and write stays in one place."""
-    wanted = [tensor for tensor in (*samples, *module.parameters()) if tensor.requires_grad]
-    outputs = [torch.empty_like(output) for output in module(*samples)]
-    gradients = [torch.empty_like(tensor) for tensor in wanted]
-
-    class Graphed(torch.autograd.Function):  # type: ignore[misc]
-        @staticmethod
-        def forward(_: Any, *inputs: Any) -> Any:
-            for (
-                gradient
-            ) in gradients:  # in the same memory as what a forward pass needs for a while
-                gradient.fill_(math.nan)
-            for sample, value in zip(samples, inputs, strict=False):
-                sample.data.copy_(value)
-            for held, output in zip(outputs, module(*samples), strict=True):
-                held.copy_(output.detach())
-            return tuple(output.detach() for output in outputs)
-
-        @staticmethod
-        def backward(_: Any, *above: Any) -> Any:
-            with _kept(module.buffers()), torch.enable_grad():
-                below = torch.autograd.grad(module(*samples), wanted, above)
-            for held, gradient in zip(gradients, below, strict=True):
-                held.copy_(gradient)
-            held = iter(gradients)
-            inputs = (*samples, *module.parameters())
-            return tuple(next(held).detach() if each.requires_grad else None for each in inputs)
-
-    return lambda *inputs: Graphed.apply(*inputs, *module.parameters())
+        for tensor, value in capture.before.values():
+            tensor.data.copy_(value)

@@ -22,7 +22,6 @@ from profkit.trial.switches import graphs  # noqa: E402
 from tests.trial.graph_stand_in import (  # noqa: E402
     StandInGraph,
     captured,
-    graphed_callables,
     set_sync_debug_mode,
 )
 
@@ -63,7 +62,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         monkeypatch.setattr(graphs, "_DEVICE", "cpu")
         monkeypatch.setattr(torch.cuda, "graph", captured)
         monkeypatch.setattr(torch.cuda, "current_device", lambda: None)
-        monkeypatch.setattr(torch.cuda, "make_graphed_callables", graphed_callables)
+        monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+        monkeypatch.setattr(sys.modules["torch.cuda.graphs"], "graph_pool_handle", lambda: None)
         monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
         monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", set_sync_debug_mode)
         monkeypatch.setattr(torch.cuda, "get_rng_state", torch.get_rng_state)
