@@ -20,10 +20,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from profkit.capture import process
+from profkit.capture.copies import copy_folder
 from profkit.capture.watchdog import Stalled, Watchdog
 from profkit.core.typed_file import part
 from profkit.execution.injection import Hook, injected
-from profkit.trial.copies import copy_folder
 from profkit.trial.prepared import Plan, Prepared
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import Limit

@@ -11,9 +11,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from profkit.capture.copies import check_size
 from profkit.core.errors import EnvironmentProblem
 from profkit.timing.measurement import Tell
-from profkit.trial.copies import check_size
 from profkit.trial.outcome import outcome
 from profkit.trial.perturbed import perturbed
 from profkit.trial.prepared import Prepared

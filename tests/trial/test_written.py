@@ -100,6 +100,39 @@ def test_files_that_runs_change_are_as_before(
     assert {each.state for each in put_back(kept, room)} == {"changed"}
 
 
+ROTATING = """
+import os, shutil
+shutil.rmtree("before", ignore_errors=True)
+if os.path.exists("models"):
+    os.rename("models", "before")
+os.makedirs("models/deep")
+for name in ("models/last", "models/deep/first"):
+    open(name, "w").write("other")
+"""
+
+
+@pytest.mark.parametrize("names", [("models", "before"), ("models",), ()])
+def test_folders_that_are_renamed_have_their_files_again(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    room, kept = tmp_path / "room", tmp_path / "trial" / "kept"
+    for folder in (room, kept, *(room / name / "deep" for name in names)):
+        folder.mkdir(parents=True)
+    for name in names:
+        (room / name / "last").write_text(name)
+        (room / name / "deep" / "first").write_text(f"{name} first")
+    before = {path: path.is_file() and path.read_text() for path in room.rglob("*")}
+    program = tmp_path / "program.py"
+    program.write_text(f"import os\nos.chdir({str(room)!r})\n{ROTATING}")
+    for _ in range(3):
+        environment = {**os.environ, KEPT: str(kept)}
+        command = (sys.executable, str(program))
+        result = run_program(command, (), Extent(), environment=environment, timeout=300)
+        assert result.failure == ""
+    assert {each.state for each in put_back(kept, room)} <= {"as before", "removed"}
+    assert {path: path.is_file() and path.read_text() for path in room.rglob("*")} == before
+
+
 def test_what_cannot_be_put_back_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     room = tmp_path / "room"
     saved = Path(f"{tmp_path}/kept{room}/metrics.csv")

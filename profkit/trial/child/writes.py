@@ -80,13 +80,28 @@ class _Keeper:
             return
         is_folder = event == "os.mkdir"
         paths, folders = (arguments[places] for places in _EVENTS[event])
+        known = []
         for number, path in enumerate(paths):
             if isinstance(path, (str, bytes)):
                 try:
                     opened = folders[number] if number < len(folders) else -1
-                    self._keep(_resolved(os.fsdecode(path), opened, event in _OF_NAMES), is_folder)
+                    known.append(_resolved(os.fsdecode(path), opened, event in _OF_NAMES))
+                    is_moved = os.path.isdir(known[0]) and not os.path.islink(known[0])
+                    if event != "os.rename" or not is_moved:
+                        self._keep(known[-1], is_folder)
+                    elif number:
+                        self._keep_folder(*known)
                 except (OSError, ValueError):  # the program will meet it, too
                     pass
+
+    def _keep_folder(self, path: str, other: str) -> None:
+        """Keep what is in a folder, and note what will be in it by its other name."""
+        for root, _, names in os.walk(path):
+            there = other + root[len(path) :]
+            self._keep(there, True)
+            for name in names:
+                self._keep(f"{root}/{name}", False)
+                self._keep(f"{there}/{name}", False)
 
     def _keep(self, path: str, is_folder: bool) -> None:
         if path in self._known:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from profkit.capture.copies import check_size, copy_folder
 from profkit.core.errors import EnvironmentProblem
-from profkit.trial.copies import check_size, copy_folder
 
 
 def test_links_of_a_copy_lead_where_those_of_the_folder_do(tmp_path: Path) -> None:
