@@ -167,10 +167,16 @@ def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
     defaults = {"workers": "N", "persistent": "True", "jitted": _JITTED, "rival": ""}
     facts = {**defaults, "optimizer": "" if runs else "AdamW", **known}
     text = "\n".join(switch.keep.strip() for switch in combination)
-    for name in (*defaults, "optimizer"):
+    for name in defaults:
         text = text.replace(f"{{{name}}}", facts[name])
-    lacking = {"": "optimizer", "SGD": "capturable"}.get(facts["optimizer"])
-    return _merged(line for line in text.splitlines() if not lacking or lacking not in line)
+    optimizers = facts.get("switched", facts["optimizer"]).split()
+    lines: list[str] = []
+    for line in text.splitlines():
+        names = optimizers if "{optimizer}" in line else optimizers[:1]
+        names = [n for n in names if n != "SGD" or "capturable" not in line]
+        rows = (line.replace("{optimizer}", name) for name in names)
+        lines += rows if "optimizer" in line else [line]
+    return _merged(lines)
 
 
 def _merged(lines: Iterable[str]) -> tuple[str, ...]:

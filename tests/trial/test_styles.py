@@ -11,7 +11,9 @@ import pytest
 from msgspec import structs
 
 from profkit.trial.checks import judged, missing_output
+from profkit.trial.outcome import outcome
 from profkit.trial.run import WALL, Extent, Result, run_program
+from profkit.trial.search import Evidence
 from profkit.trial.trial_file import Changes
 from tests.conftest import ROOT
 from tests.trial.imitated_torch import write_torch
@@ -911,6 +913,59 @@ def test_what_changes_while_nobody_looks_is_seen_at_the_end(
     program = CHANGING.replace("CHANGED", "''").replace("LINE", "len(tables)")
     program = LARGE + program.replace("CHANGE", "options['rate'] = 0.1")
     assert "update reads rate, which has changed" in run(tmp_path, program, "jax-jit").failure
+
+
+ABANDONED = """
+import torch
+torch.manual_seed(0)
+model, head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*model.parameters(), *head.parameters()], lr=0.1, weight_decay=0.1)
+for step in range(30):
+    output = model(torch.ones(1, 4))
+    loss = output.sum() + (head(output).sum() if step < LAST else 0)
+    optimizer.zero_grad(set_to_none=False)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("last", "is_used"), [("10", False), ("30", True), ("0", True)])
+def test_zeros_of_what_is_used_no_more_are_not_dropped(
+    tmp_path: Path, forks: TorchForks, last: str, *, is_used: bool
+) -> None:
+    """Its weights decay with them."""
+    result = run(tmp_path, ABANDONED.replace("LAST", last), "set-to-none", forks=forks)
+    assert ("a parameter has no gradient in a step" in result.failure) is not is_used
+
+
+PROBED = """
+import torch
+class Own(torch.optim.Adam):
+    pass
+model, probe = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+optimizers = [torch.optim.PROBE(probe.parameters(), lr=0.1),
+              torch.optim.Adam(model.parameters(), foreach=False)]
+own = Own(model.parameters())
+for step in range(30):
+    output = model(torch.ones(1, 4))
+    (output.sum() + probe(output.detach()).sum()).backward()
+    for optimizer in [own, *optimizers]:
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize("names", [["SGD", "Adam"], ["Adam"]])
+def test_lines_to_keep_name_all_optimizers_that_are_switched(
+    tmp_path: Path, forks: TorchForks, names: list[str]
+) -> None:
+    program = PROBED.replace("PROBE", names[0])
+    unchanged = run(tmp_path, program, forks=forks)
+    changed = run(tmp_path, program, "fused-optimizer", forks=forks)
+    evidence = Evidence([unchanged, changed], [(SWITCHES["fused-optimizer"],)])
+    kept = outcome(evidence, ("python",), 60.0).rows[0].keep
+    lines = [line.partition("(")[0] for line in kept]
+    assert lines == [f"optimizer = torch.optim.{name}" for name in names]
 
 
 HELD = """

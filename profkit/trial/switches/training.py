@@ -38,22 +38,40 @@ def _with_option(program: Any, kind: Any, option: str, name: str) -> None:
                 program.record.facts["rival"] = f"{other}=None, "
             kwargs[option] = True
             program.applied(name)
+            switched = program.record.facts.setdefault("switched", "").split()
+            program.record.facts["switched"] = " ".join(dict.fromkeys([*switched, kind.__name__]))
         start(self, *args, **kwargs)
 
     kind.__init__ = started
 
 
+def _parameters(optimizer: Any) -> list[Any]:
+    return [each for group in optimizer.param_groups for each in group["params"]]
+
+
 def set_to_none(program: Any) -> None:
     """Gradients are dropped, not filled with zeros."""
+    from torch.utils.weak import WeakTensorKeyDictionary
+
     optimizer = program.torch.optim.Optimizer
     zero_grad, alone = optimizer.zero_grad, _references(program.torch)
     calls: Any = weakref.WeakKeyDictionary()
     dropped_ones: Any = weakref.WeakKeyDictionary()
+    zeroed: Any = weakref.WeakKeyDictionary()  # parameters that have had gradients
+
+    def check(self: Any, *_: Any) -> None:
+        if any(p.grad is None and p in zeroed[self] for p in _parameters(self)):
+            raise RuntimeError("a parameter has no gradient in a step, where it had zeros")
 
     @functools.wraps(zero_grad)
     def dropped(self: Any, set_to_none: bool = True) -> None:
         if not set_to_none:
             program.applied("set-to-none")
+            if self not in zeroed:
+                zeroed[self] = WeakTensorKeyDictionary()
+                self.register_step_pre_hook(check)
+            had = (p for p in _parameters(self) if p.grad is not None and p not in zeroed[self])
+            zeroed[self].update(dict.fromkeys(had))
             calls[self] = count = calls.get(self, 0) + 1
             if any(each() is not None for each in dropped_ones.pop(self, ())):
                 raise RuntimeError("the program keeps gradients, which would be filled no more")
@@ -77,7 +95,7 @@ def _held(torch: Any, optimizer: Any, alone: int) -> list[Any]:
     buckets of torch's own."""
     has_buckets = torch.distributed.is_available() and torch.distributed.is_initialized()
     held = []
-    for parameter in (each for group in optimizer.param_groups for each in group["params"]):
+    for parameter in _parameters(optimizer):
         gradient = parameter.grad
         if gradient is not None and getrefcount(gradient) > alone:
             held.append(weakref.ref(gradient))
