@@ -578,6 +578,24 @@ def test_what_installed_modules_have_may_not_change(
         call(torch.ones(2, 4, device=DEVICE))
 
 
+class Cache:
+    """Of keys and values, as decoders return it in training."""
+
+
+class Caching(Scaled):
+    def forward(self, data: Any) -> Any:
+        return {"loss": super().forward(data).sum(), "past": Cache()}
+
+
+@pytest.mark.usefixtures("made")
+def test_a_cache_that_is_returned_beside_a_loss_is_no_hindrance() -> None:
+    program, call = graphed(Caching())
+    for _ in range(3):
+        call(torch.ones(2, 4, device=DEVICE))["loss"].backward()
+        program.on_step[-1]()
+    assert "cuda-graph" in program.has_applied
+
+
 @pytest.mark.usefixtures("made")
 @pytest.mark.parametrize("kind", [Returning, Writing])
 def test_what_a_graph_would_not_copy_is_left_as_it_is(kind: Any) -> None:

@@ -360,7 +360,9 @@ class _Graphs:
         return is_written or not all(self._is_copied(leaf) for leaf in leaves)
 
     def _is_copied(self, leaf: Any) -> bool:
-        return type(leaf) in _PLAIN or self.torch.is_tensor(leaf)
+        """Whether a part of a result is copied, or is a cache, which training does not read."""
+        is_plain = type(leaf) in _PLAIN or self.torch.is_tensor(leaf)
+        return is_plain or type(leaf).__name__.endswith("Cache")
 
     def _captured_training(self, function: Any, samples: Any) -> Any:
         from torch.utils._pytree import tree_flatten, tree_unflatten
