@@ -219,7 +219,7 @@ def run_program(
         problem = log.read_text("utf-8").strip().rpartition("\n")[2] if log.exists() else ""
         log.unlink(missing_ok=True)
     if end.status == TIMED_OUT:
-        late, errors = f"ended by the budget after {end.seconds:.0f} s", _errors(end.output)[-1:]
+        late, errors = f"ended after {end.seconds:.0f} s, its limit", _errors(end.output)[-1:]
         return Result(
             names, end.seconds, end.status, end.output, failure=": ".join([late, *errors])
         )
