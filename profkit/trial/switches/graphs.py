@@ -197,12 +197,12 @@ def _places(optimizer: Any, parameters: Any) -> list[int]:
 class _Graphs:
     """The graphs of a module by the shapes of its inputs; what has none is called as it is.
 
-    Buffers stay where they are; parameters that do not have another graph. Other arguments and
-    results than tensors are constants of a graph, and so is what the program's own modules and
-    hooks read. A capture runs the module a few times: buffers and random numbers are restored after
-    it. A second call before the backward pass of the first is as it is, and gradients that are
-    added up lie where no graph writes. `trained` are parameters that a module has been called with
-    in training, `watch` looks at constants.
+    Parameters and buffers that are moved are refused, as what is frozen later is. Arguments and
+    results that are no tensors are constants of a graph, and so is what the program's own modules
+    and hooks read. A capture runs the module a few times: buffers and random numbers are restored
+    after it. A second call before the backward pass of the first is as it is, and gradients that
+    are added up lie where no graph writes. `trained` are parameters that a module has been called
+    with in training, `watch` looks at constants.
     """
 
     def __init__(self, program: Any, module: Any, call: Any, trained: Any, watch: Any) -> None:
