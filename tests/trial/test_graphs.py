@@ -1,6 +1,7 @@
 """Steps of optimizers as graphs: the parameters are those of the program as it is."""
 
 import copy
+import gc
 import random
 import sys
 from collections.abc import Callable
@@ -576,6 +577,24 @@ def test_what_installed_modules_have_may_not_change(
     change(net)
     with pytest.raises(RuntimeError, match=f"Sequential reads {name}.* has changed"):
         call(torch.ones(2, 4, device=DEVICE))
+
+
+@pytest.mark.usefixtures("made")
+def test_no_garbage_is_collected_in_a_capture_as_graphs_may_be_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen, make = [], torch.cuda.make_graphed_callables
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        seen.append(gc.isenabled())
+        return make(*args, **kwargs)
+
+    monkeypatch.setattr(torch.cuda, "make_graphed_callables", noted)
+    program, call = graphed(Scaled())
+    call(torch.ones(2, 4, device=DEVICE)).sum().backward()
+    assert "cuda-graph" in program.has_applied
+    assert seen == [False]
+    assert gc.isenabled()
 
 
 class Cache:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import warnings
 import weakref
 from collections.abc import Iterator
@@ -44,8 +45,10 @@ def _are_here(torch: Any, tensors: Any) -> bool:
 
 @contextmanager
 def _capturing(torch: Any) -> Iterator[None]:
-    """Captures beside which other threads pin memory; what autocast cached is gone after one."""
-    graph, is_cached = torch.cuda.graph, torch.is_autocast_cache_enabled()
+    """Captures beside which other threads pin memory, and no graph is freed, which ends a capture;
+    what autocast cached is gone after one."""
+    graph, is_cached, is_on = torch.cuda.graph, torch.is_autocast_cache_enabled(), gc.isenabled()
+    gc.disable()
     torch.cuda.graph = functools.partial(graph, capture_error_mode="thread_local")
     torch.set_autocast_cache_enabled(False)
     try:
@@ -53,6 +56,7 @@ def _capturing(torch: Any) -> Iterator[None]:
             warnings.filterwarnings("ignore", "The AccumulateGrad node|Synchronization debug mode")
             yield
     finally:
+        (gc.enable if is_on else gc.disable)()
         torch.cuda.graph = graph
         torch.set_autocast_cache_enabled(is_cached)
 
@@ -114,9 +118,7 @@ class _GraphedStep:
             self._on_device(optimizer)
         else:
             if self.held != _places(optimizer, parameters):
-                raise RuntimeError(
-                    "the program replaces its optimizer's state, which a graph keeps"
-                )
+                raise RuntimeError("the program replaces its optimizer's state: a graph keeps it")
             self._move(parameters)
             self.graph.replay()
 
@@ -308,7 +310,7 @@ class _Graphs:
     def _key(self, leaf: Any) -> Any:
         if self.torch.is_tensor(leaf):
             return leaf.shape, leaf.dtype, leaf.stride(), leaf.requires_grad
-        return leaf if isinstance(leaf, (bool, int, float, str, type(None))) else id(leaf)
+        return leaf if type(leaf) in _PLAIN else id(leaf)
 
     def _wide(self, key: Any) -> Any:
         """The key of the same numbers in full precision for those of 16 bits, in which autocast
