@@ -9,24 +9,11 @@ from typing import Any
 _HOOKS = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"
 
 
-def compile_default(program: Any) -> None:
-    """torch.compile."""
-    _compile(program, "compile", None)
-
-
-def compile_reduce_overhead(program: Any) -> None:
-    """torch.compile with CUDA graphs."""
-    _compile(program, "compile-reduce-overhead", "reduce-overhead")
-
-
-def compile_max_autotune(program: Any) -> None:
-    """torch.compile, which measures more kernels, with CUDA graphs."""
-    _compile(program, "compile-max-autotune", "max-autotune")
-
-
-def _compile(program: Any, name: str, mode: str | None) -> None:
+def _compile(program: Any, mode: str | None) -> None:
+    """torch.compile in a mode; those that are named have CUDA graphs."""
     torch = program.torch
     has_graphs = mode is not None
+    name = f"compile-{mode}" if has_graphs else "compile"
     compiled_hooks = _refused_hooks(torch)
 
     def compiled(module: Any, call: Any) -> Any:
@@ -52,6 +39,11 @@ def _compile(program: Any, name: str, mode: str | None) -> None:
     if has_graphs:
         program.on_step.append(lambda: torch.compiler.cudagraph_mark_step_begin())
     program.wrappers.append(compiled)
+
+
+compile_default = functools.partial(_compile, mode=None)
+compile_reduce_overhead = functools.partial(_compile, mode="reduce-overhead")
+compile_max_autotune = functools.partial(_compile, mode="max-autotune")
 
 
 def _refused_hooks(torch: Any) -> list[Any]:

@@ -339,9 +339,10 @@ class _Graphs:
 
     def _is_eager(self, function: Any, samples: Any) -> bool:
         """Whether a function is not for a capture: it waits for the device, to read a number or a
-        size, writes to its arguments, or returns what is not copied. A capture that fails leaves
-        the device unusable. A first call may wait for what it makes once, as the state of a
-        recurrent module's dropout. Raises RuntimeError for one that changes what the host has."""
+        size, writes to its arguments, returns what is not copied, or keeps what has gradients (of
+        another stream). A capture that fails leaves the device unusable. A first call may wait for
+        what it makes once, as the state of a recurrent module's dropout. Raises RuntimeError for
+        one that changes what the host has."""
         from torch.utils._pytree import tree_leaves
 
         cuda, record = self.torch.cuda, self.program.record
@@ -358,8 +359,10 @@ class _Graphs:
         after = [*self._held(), ("random numbers", record.random_numbers())]
         if name := record.difference(state, after):
             raise RuntimeError(f"{self.name} changes {name} when called: a graph would only once")
+        kept = (value for part in self.module.modules() for value in vars(part).values())
+        is_kept = any(self.torch.is_tensor(value) and value.grad_fn for value in kept)
         is_written = versions != [sample._version for sample in samples]
-        return is_written or not all(self._is_copied(leaf) for leaf in leaves)
+        return is_kept or is_written or not all(self._is_copied(leaf) for leaf in leaves)
 
     def _is_copied(self, leaf: Any) -> bool:
         """Whether a part of a result is copied, or is a cache, which training does not read."""

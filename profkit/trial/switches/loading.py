@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import inspect
 import os
@@ -16,16 +17,14 @@ _PREFETCHED = 4  # batches of each worker, twice torch's default
 def loader_workers(program: Any) -> None:
     """Datasets are read by worker processes, as many as there are cores, 8 at most, which stay."""
 
-    def change(options: Any) -> bool:
+    def chosen(options: Any) -> Any:
         workers = max(1, min(_MOST_WORKERS, len(os.sched_getaffinity(0))))
         if (options.get("num_workers") or 0) >= workers:
-            return False
-        stay = options["persistent_workers"] = options.get("worker_init_fn") is None
-        facts = program.record.facts
+            return None
+        stay, facts = options.get("worker_init_fn") is None, program.record.facts
         facts["persistent"] = str(stay and facts.get("persistent") != "False")
         facts["workers"] = str(workers)
-        options["num_workers"] = workers
-        return True
+        return {"num_workers": workers, "persistent_workers": stay}
 
     early: Any = weakref.WeakSet()
 
@@ -33,7 +32,7 @@ def loader_workers(program: Any) -> None:
         if loader.persistent_workers and not any(program.record.marks.values()):
             early.add(loader)
 
-    _loaders(program, "loader-workers", change, note)
+    _loaders(program, "loader-workers", chosen, note)
     _watch_workers(program, early)
 
 
@@ -91,23 +90,16 @@ def _watch_workers(program: Any, early: Any) -> None:
 def loader_prefetch(program: Any) -> None:
     """Workers load more batches in advance."""
 
-    def change(options: Any) -> bool:
-        if not options.get("num_workers"):
-            return False
-        options["prefetch_factor"] = max(_PREFETCHED, 2 * (options.get("prefetch_factor") or 2))
-        return True
+    def chosen(options: Any) -> Any:
+        factor = max(_PREFETCHED, 2 * (options.get("prefetch_factor") or 2))
+        return {"prefetch_factor": factor} if options.get("num_workers") else None
 
-    _loaders(program, "loader-prefetch", change)
+    _loaders(program, "loader-prefetch", chosen)
 
 
 def pinned_memory(program: Any) -> None:
     """Loaders pin their batches, and copies of pinned memory don't block."""
-
-    def change(options: Any) -> bool:
-        options["pin_memory"] = True
-        return True
-
-    _loaders(program, "pinned-memory", change)
+    _loaders(program, "pinned-memory", lambda _: {"pin_memory": True})
     torch = program.torch
     from torch.utils.data._utils import pin_memory as pinning
 
@@ -135,8 +127,9 @@ def _unblocked(copy: Any) -> Any:
     return started
 
 
-def _loaders(program: Any, name: str, change: Any, note: Any = lambda loader: None) -> None:
-    from torch.utils.data import DataLoader, IterableDataset
+def _loaders(program: Any, name: str, chosen: Any, note: Any = lambda loader: None) -> None:
+    """Loaders have the options that are `chosen` for theirs, if any."""
+    from torch.utils.data import DataLoader, IterableDataset, dataloader
 
     start = DataLoader.__init__
     positions = list(inspect.signature(start).parameters)[2:]
@@ -145,9 +138,25 @@ def _loaders(program: Any, name: str, change: Any, note: Any = lambda loader: No
     def started(self: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:
         kwargs.update(zip(positions, args))
         is_read_once = isinstance(dataset, IterableDataset)
-        if not (is_read_once and name == "loader-workers") and change(kwargs):
+        if not (is_read_once and name == "loader-workers") and (options := chosen(kwargs)):
+            kwargs.update(options)
             program.applied(name)
         start(self, dataset, **kwargs)
         note(self)
 
     DataLoader.__init__ = started
+    _end_workers(dataloader._MultiProcessingDataLoaderIter)
+
+
+def _end_workers(iterators: Any) -> None:
+    """Workers end before torch's own end waits for one after the other, where batches are pinned
+    and workers stay; those of loaders that are deleted have ended."""
+    begin, running = iterators.__init__, weakref.WeakSet[Any]()
+
+    @functools.wraps(begin)
+    def begun(batches: Any, loader: Any) -> None:
+        begin(batches, loader)
+        running.add(batches)
+        atexit.register(lambda: [each._shutdown_workers() for each in list(running)])
+
+    iterators.__init__ = begun

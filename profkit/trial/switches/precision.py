@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext, suppress
+from functools import partial
 from typing import Any
 
 
@@ -63,22 +64,8 @@ def cudnn_benchmark(program: Any) -> None:
     program.applied("cudnn-benchmark")
 
 
-def sdpa_flash(program: Any) -> None:
-    """Attention by FlashAttention, where it takes the inputs."""
-    _attention(program, "flash")
-
-
-def sdpa_efficient(program: Any) -> None:
-    """Attention by the memory-efficient kernels."""
-    _attention(program, "mem_efficient")
-
-
-def sdpa_cudnn(program: Any) -> None:
-    """Attention by cuDNN, where it takes the inputs."""
-    _attention(program, "cudnn")
-
-
 def _attention(program: Any, chosen: str) -> None:
+    """Attention by one library, where it takes the inputs."""
     backends = program.torch.backends.cuda
     for name in ("flash", "mem_efficient", "cudnn"):
         enable = getattr(backends, f"enable_{name}_sdp", None)
@@ -95,3 +82,8 @@ def _attention(program: Any, chosen: str) -> None:
 
     program.wrappers.append(without_eager)
     program.applied(f"sdpa-{chosen.replace('mem_', '')}")
+
+
+sdpa_flash = partial(_attention, chosen="flash")
+sdpa_efficient = partial(_attention, chosen="mem_efficient")
+sdpa_cudnn = partial(_attention, chosen="cudnn")

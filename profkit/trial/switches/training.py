@@ -11,23 +11,14 @@ from typing import Any
 _CALLS = 10  # of an optimizer, chosen: until then a program has what it keeps
 
 
-def fused_optimizer(program: Any) -> None:
-    """Optimizers that have a fused kernel use it."""
-    _optimizers(program, "fused", "fused-optimizer")
-
-
-def foreach_optimizer(program: Any) -> None:
-    """Optimizers update all parameters with few kernels."""
-    _optimizers(program, "foreach", "foreach-optimizer")
-
-
-def _optimizers(program: Any, option: str, name: str) -> None:
+def _optimizers(program: Any, option: str) -> None:
+    """Optimizers that have an option use it: one kernel, or few, for all parameters."""
     for kind in vars(program.torch.optim).values():
         if inspect.isclass(kind) and option in inspect.signature(kind.__init__).parameters:
-            _with_option(program, kind, option, name)
+            _with_option(program, kind, option)
 
 
-def _with_option(program: Any, kind: Any, option: str, name: str) -> None:
+def _with_option(program: Any, kind: Any, option: str) -> None:
     start = kind.__init__
     other = "foreach" if option == "fused" else "fused"
 
@@ -37,12 +28,16 @@ def _with_option(program: Any, kind: Any, option: str, name: str) -> None:
             if kwargs.pop(other, None):
                 program.record.facts["rival"] = f"{other}=None, "
             kwargs[option] = True
-            program.applied(name)
+            program.applied(f"{option}-optimizer")
             switched = program.record.facts.setdefault("switched", "").split()
             program.record.facts["switched"] = " ".join(dict.fromkeys([*switched, kind.__name__]))
         start(self, *args, **kwargs)
 
     kind.__init__ = started
+
+
+fused_optimizer = functools.partial(_optimizers, option="fused")
+foreach_optimizer = functools.partial(_optimizers, option="foreach")
 
 
 def _parameters(optimizer: Any) -> list[Any]:
