@@ -816,6 +816,36 @@ for _ in range(20):
 """
 
 
+RECOMPILING = """
+import os, sys, jax
+from types import SimpleNamespace
+class config:
+    jax_compilation_cache_dir = "DIRECTORY"
+    def update(name, value): print(name, value, count)
+cache = SimpleNamespace(reset_cache=lambda: print("reset", count))
+sys.modules["jax.experimental"] = SimpleNamespace()
+sys.modules["jax.experimental.compilation_cache"] = SimpleNamespace(compilation_cache=cache)
+jax.config, os.environ["PROFKIT_KEPT"] = config, "/made/kept"
+def step(x): return jax.Array(0.9 * x.value)
+x = jax.Array(1.0)
+for count in range(1, 10):
+    x = jax.jit(step)(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("directory", "output"),
+    [("/made/jax", "jax_enable_compilation_cache False 5\nreset 5\n"), ("/home/jax", "")],
+)
+def test_what_jax_compiles_in_each_step_takes_its_time(
+    tmp_path: Path, directory: str, output: str
+) -> None:
+    """The first steps have a cache from run to run; one that the program has is for all."""
+    (tmp_path / "jax.py").write_text(JAX)
+    result = run(tmp_path, RECOMPILING.replace("DIRECTORY", directory))
+    assert (result.failure, result.output) == ("", output)
+
+
 def test_jax_with_random_keys_and_torch_beside_it(tmp_path: Path, forks: TorchForks) -> None:
     (tmp_path / "jax.py").write_text(JAX)
     result = run(tmp_path, KEYED)

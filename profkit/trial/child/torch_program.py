@@ -147,10 +147,8 @@ class TorchProgram:
         for number, group in enumerate(groups, 1):
             with suppress(Exception):  # a device that failed, or has no float64
                 self.record.results[f"parameters, group {number}"] = [self._norms(group)]
-        if not is_training:
-            self.record.features.add("inference")
-        else:
-            self.record.features.discard("inference")
+        features = self.record.features
+        (features.discard if is_training else features.add)("inference")
 
     def _note_options(self) -> None:
         """Note what some optimizer lacks; lines to keep name one that does, the leader first."""

@@ -32,8 +32,7 @@ def bf16(program: Any) -> None:
         def lowered(*args: Any, **kwargs: Any) -> Any:
             if not is_training:
                 args, kwargs = _cast((args, kwargs), torch, torch.float32, torch.bfloat16)
-            context = torch.autocast(device, torch.bfloat16) if is_training else nullcontext()
-            with context:
+            with torch.autocast(device, torch.bfloat16) if is_training else nullcontext():
                 output = call(*args, **kwargs)
             return _cast(output, torch, torch.bfloat16, torch.float32)
 
