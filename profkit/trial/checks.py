@@ -157,8 +157,7 @@ def _judgments(
                     others = [run for run in perturbed if run.perturbed == kind]
                     moved = apart(others, both=kind == "random")  # either may be the smaller one
                     is_one = is_late or is_end or is_printed
-                    several = _OWN if is_drawn else _PERTURBED
-                    most = several * max(moved, default=0.0)
+                    most = (_OWN if is_drawn else _PERTURBED) * max(moved, default=0.0)
                     limits.append(_of_numbers(moved, _OWN_OF_ONE) if is_one else most)
                     if kind == "random" and any(moved):
                         limits.append(_OWN * _scatter(row))

@@ -93,8 +93,7 @@ def _switched(target: Target, name: str) -> Variant:
     """A variant of a target with the switches in a name."""
     names = [each.name for each in target.variants if f"{name}+".startswith(f"{each.name}+")]
     (of,) = target.chosen([max(names, key=len, default=name)])  # raises where there is none
-    switches = name.removeprefix(of.name).split("+")[1:]
-    build, values = build_of(switches)
+    build, values = build_of(name.removeprefix(of.name).split("+")[1:])
 
     @contextmanager
     def around() -> Iterator[None]:

@@ -24,6 +24,7 @@ _WORDS: dict[Verdict, Status] = {
     Verdict.REGRESSED: "slower",
     Verdict.SAME: "no difference",
 }
+_OF_SEVERAL = "step of one of its optimizers"
 _JITTED = "update = jax.jit(update)"
 _WORTH = 1.02  # chosen: what another switch has to add, for the lines that keep it
 
@@ -78,7 +79,7 @@ def _unchanged(evidence: Evidence) -> Unchanged:
     faulty = checks.faulty(runs)
     own = checks.spread(runs) if runs[0].results and len(runs) > 1 and not faulty else None
     return Unchanged(
-        unit=runs[0].unit,
+        unit=_OF_SEVERAL if "several-optimizers" in runs[0].features else runs[0].unit,
         units=runs[0].units,
         seconds=statistics.median(run.mean for run in runs),
         runs=len(runs),
@@ -96,8 +97,7 @@ def _rows(evidence: Evidence) -> Iterator[TrialRow]:
     tried = [each for each in evidence.combinations if not skipped.keys() & set(each)]
     known = {each: verdict for each in tried if (verdict := evidence.comparison(each))}
     # One whose runs were too few counts too: it might have had the first verdict.
-    judged = _holm(list(known.values()), len(tried) - len(known))
-    corrected = dict(zip(known, judged, strict=True))
+    corrected = dict(zip(known, _holm([*known.values()], len(tried) - len(known)), strict=True))
     rows = [_row(evidence, each, corrected.get(each)) for each in tried]
     yield from sorted(rows, key=lambda row: -(row.speedup or 0.0))
     for switch, reason in skipped.items():

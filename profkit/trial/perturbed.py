@@ -62,8 +62,7 @@ class _Runs:
         seconds = time.monotonic() - started
         is_seen = any(each.times for each in self.records[UNCHANGED][0].kernels.values())
         fault = self.faults.get(UNCHANGED) or ("" if is_seen else "no launch of a kernel was seen")
-        fitting = int((left() + seconds) / (_ROUNDS * seconds)) - 1
-        names = list(PERTURBATIONS)[: max(fitting, 0)]
+        names = list(PERTURBATIONS)[: max(int((left() + seconds) / (_ROUNDS * seconds)) - 1, 0)]
         if fault or not names:
             rest, needed = duration(max(left(), 0)), duration(2 * _ROUNDS * seconds)
             fault = fault or f"one perturbation takes about {needed}, {rest} were left"

@@ -311,8 +311,7 @@ def timeless(line: str) -> str:
 def shown(output: str) -> list[str]:
     """The lines of an output as a terminal shows them in the end; how far a bar of progress was
     when it was last drawn is a matter of time."""
-    lines = _CONTROLS.sub("", output).split("\n")
-    ends = [line.rstrip("\r").rpartition("\r")[2] for line in lines]
+    ends = (s.rstrip("\r").rpartition("\r")[2] for s in _CONTROLS.sub("", output).split("\n"))
     return [line for line in ends if not _BAR.search(line)]
 
 

@@ -108,8 +108,7 @@ class Evidence:
 
     def _of(self, combination: Combination) -> list[int]:
         names = tuple(switch.name for switch in combination)
-        runs = enumerate(self.runs)
-        return [n for n, run in runs if run.switches == names and not run.perturbed]
+        return [n for n, run in enumerate(self.runs) if run.switches == names and not run.perturbed]
 
     def _places(self, combination: Combination) -> list[int]:
         return [place for place in self._of(combination) if not self.runs[place].failure]
@@ -281,8 +280,6 @@ class _Search:
         """Seconds for whole runs of what gains, and for another unchanged one where that is little
         and results differ: its ends may be chaotic."""
         unchanged = self.evidence.unchanged
-        if self.evidence.endless or not any(run.stopped for run in unchanged):
-            return 0.0
         chosen, again = self.worthy, self.whole_cost(())
         judged = filter(None, map(self.evidence.judgment, chosen))
         is_seen = any(run.is_whole for run in self.evidence.perturbed)
@@ -299,8 +296,10 @@ class _Search:
 
     def whole_cost(self, combination: Combination) -> float:
         """Expected seconds of a whole run, with its imports: what comes after the units that count
-        is known from an unchanged run to its end."""
+        is known from an unchanged run to its end; 0 where none is made."""
         unchanged = self.evidence.unchanged
+        if self.evidence.endless or not any(run.stopped for run in unchanged):
+            return 0.0
         rest = max((run.rest for run in unchanged if run.is_whole), default=0.0)
         early = self.cost(combination) + unchanged[-1].start
         return max(_WHOLE * early, early + _WHOLE * rest)
@@ -527,7 +526,8 @@ def search(
         evidence.interrupted = True
     tried = {switch for combination in evidence.combinations for switch in combination}
     left = (s for s in switches if s not in tried and s not in evidence.skipped)
-    evidence.left = {s: trial.proof((s,)) if evidence.of(()) else 0.0 for s in left}
+    rest = trial.whole_cost if evidence.of(()) else None
+    evidence.left = {s: trial.proof((s,)) + rest((s,)) if rest else 0.0 for s in left}
     return evidence
 
 

@@ -110,5 +110,4 @@ def chosen_switches(names: Sequence[str], switches: Sequence[Switch]) -> tuple[S
         if name not in by_name:
             remedy = did_you_mean(name, sorted(by_name), "see `profkit try --list`")
             raise UsageError(f"{name!r} is not a switch", remedy)
-    chosen = names or [name for name in by_name if name != EMPTY]
-    return tuple(by_name[name] for name in chosen)
+    return tuple(by_name[n] for n in names or [name for name in by_name if name != EMPTY])

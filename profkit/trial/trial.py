@@ -168,8 +168,8 @@ class _Runner:
                 on_record=None if self.first or self.folder else self._prepare,
             )
 
-        is_shown = grace and not perturb  # its output is compared
-        prepared = None if is_shown else self._forked(switches)
+        # Not of one whose output is compared.
+        prepared = None if grace and not perturb else self._forked(switches)
         result = run(prepared)
         if prepared and not (fault := self._fault(result)):
             self.forks += 1

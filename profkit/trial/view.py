@@ -158,6 +158,8 @@ def _others(trial: TrialFile) -> Iterator[doc.Block]:
     for status, title in _GROUPS:
         if status == "not tried" and not trial.interrupted:
             title = "Not tried, for lack of time"
+        if status == "not applicable" and not trial.unchanged.whole:
+            title = "Not applicable to what was measured"
         rows = [row for row in trial.rows if row.status == status]
         if rows:
             known = trial.unchanged.faulty if trial.unchanged else ""  # said above

@@ -51,8 +51,7 @@ def _confirmed(
     perturb = {row.switches: checks.KINDS[row.changes] or "rounding" for row in trial.rows}
     if not any(run.stopped for run in runs):
         faults = {n: _fault_of_runs(evidence, n, kinds[n], perturb[n]) for n in proven}
-        several = len(evidence.runs) > 1
-        checked = "Exit code and output are as unchanged, but for numbers" if several else ""
+        checked = "Exit code and output are as unchanged, but for numbers" if proven else ""
     else:
         # The fastest first.
         is_possible = not (evidence.interrupted or evidence.endless)

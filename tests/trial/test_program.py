@@ -270,7 +270,7 @@ def test_a_program_without_steps_is_timed_as_a_whole(tmp_path: Path) -> None:
     assert trial["schema"] == "profkit.try/1"
     assert trial["unchanged"]["unit"] == WALL
     assert trial["unchanged"]["difference"] == 0
-    assert trial["checked"] == "Exit code and output are as unchanged, but for numbers"
+    assert not trial["checked"]  # of no gain
 
 
 def test_a_copy_keeps_the_folder_as_it_was(tmp_path: Path) -> None:

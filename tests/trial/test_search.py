@@ -44,6 +44,17 @@ def test_a_switch_that_was_not_tried_says_what_a_proof_takes() -> None:
     assert "a proof takes about 72 s: tf32" in str(trial_document(trial).blocks)
 
 
+def test_what_is_said_of_runs_that_were_ended_is_of_their_part_alone() -> None:
+    features = frozenset({"torch", "cuda", "float32", "several-optimizers"})
+    trial = SimulatedProgram(features=features).trial("tf32", "static-kv-cache")
+    assert trial.unchanged is not None
+    words = str(trial_document(trial).blocks)
+    assert "per step of one of its optimizers" in words
+    assert "Not applicable: no call of generate" in words
+    ended = replace(trial, unchanged=replace(trial.unchanged, whole=False))
+    assert "Not applicable to what was measured: no call" in str(trial_document(ended).blocks)
+
+
 def test_arguments_of_the_same_call_stand_in_one_line() -> None:
     program = SimulatedProgram(gains={"loader-workers": 2.0, "pinned-memory": 1.5}, limit="input")
     trial = program.trial()

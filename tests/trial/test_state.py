@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import math
 import sqlite3
 import sys
@@ -44,6 +45,18 @@ def test_what_can_not_be_looked_at_is_left_out() -> None:
     assert Watch().difference(before, look) == ""
     read["rate"] = 0.2
     assert difference(before, state(read)) == Watch().difference(before, look) == "rate"
+
+
+def test_a_log_is_no_part_of_what_is_read(tmp_path: Path) -> None:
+    """It is written to, and refers to all others."""
+    log = logging.getLogger("dataset")
+    log.addHandler(handler := logging.FileHandler(tmp_path / "log"))
+    before = state(log)
+    log.warning("a file is missing")
+    logging.getLogger("of a module imported later")
+    assert difference(before, state(log)) == ""
+    log.removeHandler(handler)
+    handler.close()
 
 
 def test_metrics_and_cached_functions_are_looked_at_in_a_dataset(tmp_path: Path) -> None:

@@ -453,6 +453,29 @@ def test_what_is_slow_of_any_optimizer_is_named(tmp_path: Path, forks: TorchFork
     assert result.units == 20
     assert result.features >= {"unfused-optimizer", "single-tensor-optimizer"}
     assert result.facts["optimizer"] == "Adam"  # that of the lines to keep
+    assert "several-optimizers" in result.features  # a step of one is not all of a batch's
+    assert "several-optimizers" not in run(tmp_path, LBFGS, forks=forks).features
+
+
+LBFGS = """
+import torch
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.LBFGS(net.parameters(), max_iter=2)
+def closure():
+    optimizer.zero_grad()
+    loss = net(torch.ones(2, 4)).square().mean()
+    loss.backward()
+    return loss
+for _ in range(20):
+    optimizer.step(closure)
+"""
+
+
+def test_what_compiles_nothing_is_not_applied(tmp_path: Path, forks: TorchForks) -> None:
+    """torch leaves what an optimizer's closure calls uncompiled, where it doesn't compile steps."""
+    result = run(tmp_path, LBFGS, "compile", forks=forks)
+    assert (result.failure, result.units) == ("", 20)
+    assert "compile" not in result.applied
 
 
 def test_steps_are_those_of_the_optimizer_that_goes_on(tmp_path: Path, forks: TorchForks) -> None:

@@ -259,8 +259,7 @@ class JaxProgram:
     def _sample(self, leaf: Any) -> Any:
         if isinstance(leaf, float):
             return self.jax.numpy.asarray([leaf])
-        step = max(1, leaf.size // _SAMPLE)
-        return leaf.reshape(-1)[::step][:_SAMPLE] + 0
+        return leaf.reshape(-1)[:: max(1, leaf.size // _SAMPLE)][:_SAMPLE] + 0
 
     def _watching(self, transform: Any) -> Any:
         @functools.wraps(transform)

@@ -94,13 +94,13 @@ def _number(value: Any) -> Any:
     if isinstance(value, Iterator) and not hasattr(kind, "execute"):  # no cursor of a database
         return object()
     is_constant = isinstance(value, Mapping) and not isinstance(value, dict) and not is_own(kind)
-    return id(value) if is_constant else _NONE
+    is_log = kind.__module__.startswith("logging")  # which writes, and has what all others have
+    return id(value) if is_constant or is_log else _NONE
 
 
 def difference(before: State, after: State) -> str:
     """The name of the first part that has changed, "" without."""
-    pairs = zip(before, after)
-    changed = (old[0] or new[0] for old, new in pairs if old != new)
+    changed = (old[0] or new[0] for old, new in zip(before, after) if old != new)
     is_same = len(before) == len(after)
     return next(filter(None, changed), "") or ("" if is_same and before == after else "a value")
 

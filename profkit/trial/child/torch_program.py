@@ -217,6 +217,8 @@ class TorchProgram:
             self.torch.nn.Module.__call__ = self._looking
             self.record.facts["optimizer"] = type(optimizer).__name__
         if id(optimizer) == self._leader:
+            if len(self._waiting) > 1:
+                self.record.features.add("several-optimizers")
             self._waiting.clear()
             self.record.mark("optimizer")
             for function in self.on_step:
@@ -397,8 +399,7 @@ class TorchProgram:
             value = list(value.values())
         if not isinstance(value, (list, tuple)):
             value = list(vars(value).values()) if hasattr(value, "__dict__") else []
-        parts = value[:_SAMPLE] if depth else ()
-        tensors = (self.first_tensor(part, depth - 1) for part in parts)
+        tensors = (self.first_tensor(part, depth - 1) for part in value[: _SAMPLE * (depth > 0)])
         return next((tensor for tensor in tensors if tensor is not None), None)
 
     # Input

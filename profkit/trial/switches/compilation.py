@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from itertools import count
 from typing import Any
 
@@ -36,6 +37,13 @@ def _compile(program: Any, mode: str | None) -> None:
 
         return run
 
+    def note() -> None:
+        """What compiles nothing, as what steps of LBFGS call, is not applied."""
+        is_heard = getattr(sys.modules.get("torch._dynamo"), "callback_handler", None) is not None
+        if is_heard and not program.record.compiled:
+            program.record.applied.discard(name)
+
+    program.record.finishing.append(note)
     if has_graphs:
         program.on_step.append(lambda: torch.compiler.cudagraph_mark_step_begin())
     program.wrappers.append(compiled)

@@ -258,6 +258,5 @@ def _optax(program: Any, optax: Any, watch: Any) -> None:
 
     optax.GradientTransformation.update = property(update)
     optax.GradientTransformationExtraArgs.update = property(update)
-    apply = optax.apply_updates
-    attempt = _Attempt(program, apply, watch, "optax.apply_updates")
+    attempt = _Attempt(program, optax.apply_updates, watch, "optax.apply_updates")
     optax.apply_updates = lambda *args, **kwargs: attempt(*args, **kwargs)
