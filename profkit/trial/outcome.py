@@ -24,7 +24,6 @@ _WORDS: dict[Verdict, Status] = {
     Verdict.REGRESSED: "slower",
     Verdict.SAME: "no difference",
 }
-_OF_SEVERAL = "step of one of its optimizers"
 _JITTED = "update = jax.jit(update)"
 _WORTH = 1.02  # chosen: what another switch has to add, for the lines that keep it
 
@@ -79,7 +78,7 @@ def _unchanged(evidence: Evidence) -> Unchanged:
     faulty = checks.faulty(runs)
     own = checks.spread(runs) if runs[0].results and len(runs) > 1 and not faulty else None
     return Unchanged(
-        unit=_OF_SEVERAL if "several-optimizers" in runs[0].features else runs[0].unit,
+        unit="step of one of its optimizers" if "optimizers" in runs[0].features else runs[0].unit,
         units=runs[0].units,
         seconds=statistics.median(run.mean for run in runs),
         runs=len(runs),

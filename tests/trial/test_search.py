@@ -45,7 +45,7 @@ def test_a_switch_that_was_not_tried_says_what_a_proof_takes() -> None:
 
 
 def test_what_is_said_of_runs_that_were_ended_is_of_their_part_alone() -> None:
-    features = frozenset({"torch", "cuda", "float32", "several-optimizers"})
+    features = frozenset({"torch", "cuda", "float32", "optimizers"})
     trial = SimulatedProgram(features=features).trial("tf32", "static-kv-cache")
     assert trial.unchanged is not None
     words = str(trial_document(trial).blocks)

@@ -453,8 +453,8 @@ def test_what_is_slow_of_any_optimizer_is_named(tmp_path: Path, forks: TorchFork
     assert result.units == 20
     assert result.features >= {"unfused-optimizer", "single-tensor-optimizer"}
     assert result.facts["optimizer"] == "Adam"  # that of the lines to keep
-    assert "several-optimizers" in result.features  # a step of one is not all of a batch's
-    assert "several-optimizers" not in run(tmp_path, LBFGS, forks=forks).features
+    assert "optimizers" in result.features  # a step of one is not all of a batch's
+    assert "optimizers" not in run(tmp_path, LBFGS, forks=forks).features
 
 
 LBFGS = """

@@ -218,7 +218,7 @@ class TorchProgram:
             self.record.facts["optimizer"] = type(optimizer).__name__
         if id(optimizer) == self._leader:
             if len(self._waiting) > 1:
-                self.record.features.add("several-optimizers")
+                self.record.features.add("optimizers")
             self._waiting.clear()
             self.record.mark("optimizer")
             for function in self.on_step:
@@ -296,6 +296,12 @@ class TorchProgram:
             return called
 
         torch.compile, self.compile = compiled, noted
+
+    def may_have_compiled(self) -> bool:
+        """Whether something was compiled, or there is no telling."""
+        handler = getattr(sys.modules.get("torch._dynamo"), "callback_handler", None)
+        is_heard = self._note_compiled in getattr(handler, "end_callbacks", ())
+        return not is_heard or bool(self.record.compiled)
 
     def _note_compiled(self, *_: Any) -> None:
         self.record.compiled.append(time.perf_counter_ns())

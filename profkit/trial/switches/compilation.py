@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from itertools import count
 from typing import Any
 
@@ -13,8 +12,7 @@ _HOOKS = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 def _compile(program: Any, mode: str | None) -> None:
     """torch.compile in a mode; those that are named have CUDA graphs."""
     torch = program.torch
-    has_graphs = mode is not None
-    name = f"compile-{mode}" if has_graphs else "compile"
+    name = f"compile-{mode}" if mode else "compile"
     compiled_hooks = _refused_hooks(torch)
 
     def compiled(module: Any, call: Any) -> Any:
@@ -25,7 +23,7 @@ def _compile(program: Any, mode: str | None) -> None:
         faster, calls = program.compile(call, mode=mode), count()
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            if not has_graphs:
+            if not mode:
                 return faster(*args, **kwargs)
             if next(calls) == 0 and torch.is_grad_enabled() and not module.training:
                 return call(*args, **kwargs)  # after it, one sees whether a backward pass follows
@@ -39,12 +37,11 @@ def _compile(program: Any, mode: str | None) -> None:
 
     def note() -> None:
         """What compiles nothing, as what steps of LBFGS call, is not applied."""
-        is_heard = getattr(sys.modules.get("torch._dynamo"), "callback_handler", None) is not None
-        if is_heard and not program.record.compiled:
+        if not program.may_have_compiled():
             program.record.applied.discard(name)
 
     program.record.finishing.append(note)
-    if has_graphs:
+    if mode:
         program.on_step.append(lambda: torch.compiler.cudagraph_mark_step_begin())
     program.wrappers.append(compiled)
 
