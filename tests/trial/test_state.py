@@ -57,6 +57,11 @@ def test_a_log_is_no_part_of_what_is_read(tmp_path: Path) -> None:
     assert difference(before, state(log)) == ""
     log.removeHandler(handler)
     handler.close()
+    rows = type("Rows", (), {"__module__": "logging_of_rows", "__slots__": ("rows",)})()
+    rows.rows = 1
+    before = state(rows)
+    rows.rows = 2
+    assert difference(before, state(rows)) == "rows"
 
 
 def test_metrics_and_cached_functions_are_looked_at_in_a_dataset(tmp_path: Path) -> None:

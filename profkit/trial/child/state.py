@@ -94,7 +94,7 @@ def _number(value: Any) -> Any:
     if isinstance(value, Iterator) and not hasattr(kind, "execute"):  # no cursor of a database
         return object()
     is_constant = isinstance(value, Mapping) and not isinstance(value, dict) and not is_own(kind)
-    is_log = kind.__module__.startswith("logging")  # which writes, and has what all others have
+    is_log = kind.__module__ in {"logging", "logging.handlers"}  # which has what all others have
     return id(value) if is_constant or is_log else _NONE
 
 

@@ -359,8 +359,8 @@ class _Graphs:
         after = [*self._held(), ("random numbers", record.random_numbers())]
         if name := record.difference(state, after):
             raise RuntimeError(f"{self.name} changes {name} when called: a graph would only once")
-        kept = (value for part in self.module.modules() for value in vars(part).values())
-        is_kept = any(self.torch.is_tensor(value) and value.grad_fn for value in kept)
+        attributes = (each for part in self.module.modules() for each in vars(part).values())
+        is_kept = any(self.torch.is_tensor(each) and each.grad_fn for each in attributes)
         is_written = versions != [sample._version for sample in samples]
         return is_kept or is_written or not all(self._is_copied(leaf) for leaf in leaves)
 
