@@ -11,10 +11,10 @@ from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, signature
 from types import CodeType, FunctionType
 from typing import Any, Callable
 
-from .record import Record, installed
+from .record import PREPARING, Record, installed
 from .state import is_own
 
-_FIRST_OUTPUTS = 5  # calls of a function whose outputs are kept, before those that count
+_FIRST_OUTPUTS = 5  # calls of a function whose outputs are kept
 _FEWEST = 15  # elements of arrays that are no weights, chosen: metrics
 _SAMPLE = 64  # elements of an output that are kept, as of torch's
 _AHEAD = 3  # calls that Python may be ahead of the device, so that times are the device's
@@ -224,7 +224,7 @@ class JaxProgram:
                 if getattr(leaf, "size", 0) or isinstance(leaf, float):
                     self.record.result(f"{kind} {number}", functools.partial(self._sample, leaf))
         self.record.mark(kind)
-        if len(self.record.marks.get(kind, ())) == _FIRST_OUTPUTS:
+        if len(self.record.marks.get(kind, ())) == PREPARING:
             self._end_cache()
 
     def _end_cache(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from .forks import changed, write
 from .state import Watch, difference, is_installed, is_of_program, is_own, random_numbers, state
 
-_PREPARING = 5  # first units that no window begins in, chosen: allocator, autotuning, lazy loading
+PREPARING = 5  # first units that no window begins in, chosen: allocator, autotuning, lazy loading
 _LEAST_UNITS = {"generate": 3}  # chosen: a call takes seconds
 _WINDOWS = {"generate": 3.0}  # windows, chosen: its first calls compile, which fills one
 _RARE = 8  # chosen: calls of libraries by one of the program in each step
@@ -99,7 +99,7 @@ class Record:
             count = self.passed.get(kind, 0) + len(row)
             return bool(kind == unit and self.plan["units"] and count >= self.plan["units"])
         least = _LEAST_UNITS.get(kind, _LEAST)
-        first = min(_PREPARING, least - 1)
+        first = min(PREPARING, least - 1)
         if window is None or len(row) < first + min(least, _FEW) or kind != self.leading(last=kind):
             return False
         window *= _WINDOWS.get(kind, 1.0) * (_LONG if len(row) < first + least else 1.0)
@@ -131,7 +131,7 @@ class Record:
         own = {kind: count for kind, count in counts.items() if kind not in self.secondary}
         if max(own.values(), default=0) * _RARE >= max(counts.values(), default=0):
             counts = own
-        several = [kind for kind, count in counts.items() if count >= _PREPARING + _FEW]
+        several = [kind for kind, count in counts.items() if count >= PREPARING + _FEW]
         often = [kind for kind in several if counts[kind] >= _LEAST] or several
         return min(often, key=lambda kind: (counts[kind], kind != last), default="")
 
@@ -231,7 +231,7 @@ class Record:
         """The share of the time after the first units that the host waits for input: their own
         waits are those for workers that start."""
         moments = [moment for moment, *_ in row]
-        moments = moments[min(_PREPARING - 1, max(len(row) - 1 - _FEW, 0)) :]
+        moments = moments[min(PREPARING - 1, max(len(row) - 1 - _FEW, 0)) :]
         if len(moments) < 2:
             return 0.0
         start, end = moments[0], moments[-1]
