@@ -125,7 +125,7 @@ def try_kernels(
         best=best,
         rounding=rounding,
         proven=tuple(trial.tried(c) for c in gaining if trial.name(c.variant) not in trial.failed),
-        idle=trial.names(each for each in candidates if each.high >= 1 and not _may_gain(each)),
+        idle=trial.names(c for c in candidates if 1 <= c.high <= WORTH and c not in gaining),
         undecided=trial.names(filter(_may_gain, candidates)),
         slower=trial.names(each for each in candidates if each.high < 1),
         failed=trial.failed | {trial.name(k): v for k, v in first.left_out.items()},

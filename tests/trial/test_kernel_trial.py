@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from profkit.core.errors import UsageError
 from profkit.timing.measurement import TimingPlan, subject_of
 from profkit.timing.stopwatch import Settings, Timer
 from profkit.trial import kernels
-from profkit.trial.kernels import kernel_document, try_kernels
+from profkit.trial.kernels import kernel_document, tried_rows, try_kernels
 from profkit.ui.terminal import document_terminal
 
 # The stand-in's machine code is the source: a call takes 2 kSpins, 4 kPauses and 6 kTerms eighths
@@ -91,6 +92,7 @@ def test_the_fastest_constant_is_proven_and_wrong_and_broken_ones_are_refused(
     assert trial.rounding is None or "kTerms-1" in trial.rounding.switches
     assert "kSpins-16" in trial.slower
     assert trial.failed.keys() >= {"kFactor-2", "kBroken-2", "kStep-4"}
+    assert max(Counter(row.switches for row in tried_rows(trial)).values()) == 1
     text = document_terminal(kernel_document(trial), to_file=True)
     assert "set kSpins to 1" in text
     assert "Refused (wrong results): kFactor-2" in text
