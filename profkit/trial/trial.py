@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from profkit.capture.copies import check_size
+from profkit.capture.written import copy_small, listed, put_back
 from profkit.core.errors import EnvironmentProblem
 from profkit.timing.measurement import Tell
 from profkit.trial.outcome import outcome
@@ -32,7 +33,6 @@ from profkit.trial.search import Combination, search
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import TrialFile
 from profkit.trial.whole import confirmed
-from profkit.trial.written import copy_small, listed, put_back
 
 WINDOW = 1.0  # s of units in a run, chosen: as long as the rest of a fork's start takes
 _CACHES = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from profkit.capture.written import Written
 from profkit.core.typed_file import File, Model
 from profkit.timing.results import Comparison
 
@@ -94,20 +95,6 @@ class KernelResponses(Model, frozen=True, kw_only=True):
     launches: int
     share: float
     responses: tuple[Response, ...]
-
-
-State = Literal["as before", "changed", "removed", "new"]
-
-
-class Written(Model, frozen=True, kw_only=True):
-    """A file that runs in place wrote: put back "as before", "changed" where it was too large to
-    keep or can't be put back, or no hook heard who wrote it, where `copy` is what it was before,
-    "removed" as it was not there, or "new" where that failed, no hook heard, or it is in no folder
-    of the program."""
-
-    path: str
-    state: State
-    copy: str = ""
 
 
 class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -13,6 +14,7 @@ from profkit.trial.outcome import fastest
 from profkit.trial.run import TIMED_OUT, Perturbation, Result
 from profkit.trial.search import Evidence
 from profkit.trial.trial_file import Status, TrialFile, TrialRow
+from profkit.ui.text import number
 
 Names = tuple[str, ...]
 RunWhole = Callable[[Names, Perturbation], Result]
@@ -21,7 +23,7 @@ RunOwn = Callable[[], Result]
 _Fault = tuple[Status, str]
 _PARTED = "in whole runs, the last of"
 _UNSEEN = "; there was no time to see how far they do by themselves"
-_PLAIN = "; without profkit's hooks it prints the same"
+_PLAIN = "; without profkit's hooks it prints the same, in "
 _HOOKED = "profkit's hooks change the program: without them, "
 
 
@@ -49,17 +51,18 @@ def _confirmed(
     proven = [row.switches for row in trial.rows if row.status == "faster"]
     kinds = {row.switches: _ends(evidence, row) for row in trial.rows}
     perturb = {row.switches: checks.KINDS[row.changes] or "rounding" for row in trial.rows}
+    fast = [names for names in (trial.lower, trial.best) if names]
     if not any(run.stopped for run in runs):
         faults = {n: _fault_of_runs(evidence, n, kinds[n], perturb[n]) for n in proven}
+        wholes = {n: [run for run in evidence.runs if run.switches == n] for n in fast}
         checked = "Exit code and output are as unchanged, but for numbers" if proven else ""
     else:
-        # The fastest first.
-        is_possible = not (evidence.interrupted or evidence.endless)
-        chosen = [n for n in (trial.lower, trial.best) if n and is_possible]
+        chosen = [] if evidence.interrupted or evidence.endless else fast
         before = next((run for run in runs if run.is_whole), None)
         before = run_whole((), "") if chosen and not before else before
         runs = [before, *runs] if before else []
         ends = {n: before if before.failure else run_whole(n, "") for n in chosen if before}
+        wholes = {names: [end] for names, end in ends.items()}
         whole_faults = {n: _fault(runs, end, kinds[n]) for n, end in ends.items()}
         parted = [n for n, fault in whole_faults.items() if fault and fault[1].startswith(_PARTED)]
         owns = {kind: _of(evidence.perturbed, kind, is_whole=True) for kind in perturb.values()}
@@ -69,7 +72,7 @@ def _confirmed(
         longer = f"take more than {evidence.endless:.0f} s and " if evidence.endless else ""
         unmade: _Fault = ("unverified", f"whole runs {longer}were not compared")
         faults = {names: whole_faults.get(names, unmade) for names in proven}
-        same = " and with ".join(" + ".join(names) for names in chosen if not whole_faults[names])
+        same = " and with ".join(_name(n) for n in chosen if not whole_faults[n])
         output = "Exit code and output of the whole program"
         checked = same and f"{output} with {same} are as unchanged, but for numbers"
     plain = None if all(faults.values()) or evidence.interrupted else run_plain()
@@ -79,11 +82,22 @@ def _confirmed(
             fault = _fault([plain], runs[0], "rounded")  # no line is another in each run
         hooked: _Fault | None = fault and ("unverified", f"{_HOOKED}{fault[1]}")
         faults = {names: known or hooked for names, known in faults.items()}
-        checked += "" if fault else _PLAIN
+        took = (_took(n, each) for n, each in wholes.items() if not faults[n])
+        checked += "" if fault else _PLAIN + number(plain.seconds, "s", 3) + "".join(took)
     rows = tuple(_row(row, faults.get(row.switches)) for row in trial.rows)
     best, lower = fastest(rows)
-    wrong = next((" + ".join(n) + ": " + f[1] for n, f in faults.items() if f and n), "")
+    wrong = next((f"{_name(n)}: {f[1]}" for n, f in faults.items() if f and n), "")
     return replace(trial, rows=rows, best=best, lower=lower, checked=checked or wrong)
+
+
+def _took(names: Names, runs: Sequence[Result]) -> str:
+    """How long whole runs take with switches: a unit's gain is without what these prepare."""
+    time = number(statistics.median(run.seconds + run.start for run in runs), "s", 3)
+    return f"; with them and {_name(names)}, caches filled, in {time}"
+
+
+def _name(names: Names) -> str:
+    return " + ".join(names)
 
 
 def _row(row: TrialRow, fault: _Fault | None) -> TrialRow:

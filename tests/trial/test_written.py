@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from profkit.capture.written import put_back
 from profkit.trial.run import KEPT, Extent, run_program
-from profkit.trial.written import put_back
 from tests.trial.test_program import cli
 
 WRITING = """

@@ -4,7 +4,7 @@ Any Python from 3.9 on loads this file at its start, as a hook of `sys`, without
 of libraries that write files without Python's `open`. PROFKIT_KEPT is a folder: what was at PATH is
 in `kept/PATH`, or its size and time in `large/PATH` where it is too large, its inode in
 `inodes/PATH`; `new/PATH` was not there before, nor the folder PATH of `made/PATH/.profkit`.
-`profkit.trial.written` puts it back.
+`profkit.capture.written` puts it back.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The user's files that runs of a program changed, put back as they were (`child.writes`)."""
+"""The user's files that runs of a program changed, put back as they were (`trial.child.writes`)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,26 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
-from profkit.trial.trial_file import State, Written
+from profkit.core.typed_file import Model
 
 _OTHERS = {"__pycache__", ".git", ".venv", "node_modules"}
 _MOST_FILES = 20_000  # in a program's folders, chosen: listed in half a second
 _MOST_COPIES, _MOST = 2000, 1 << 26  # files and bytes of copies, chosen: 0.3 s
 Files = dict[Path, tuple[int, int]]
+State = Literal["as before", "changed", "removed", "new"]
+
+
+class Written(Model, frozen=True, kw_only=True):
+    """A file that runs in place wrote: put back "as before", "changed" where it was too large to
+    keep or can't be put back, or no hook heard who wrote it, where `copy` is what it was before,
+    "removed" as it was not there, or "new" where that failed, no hook heard, or it is in no folder
+    of the program."""
+
+    path: str
+    state: State
+    copy: str = ""
 
 
 def listed(*roots: Path, but: Path) -> Files:
