@@ -471,11 +471,37 @@ for _ in range(20):
 """
 
 
-def test_what_compiles_nothing_is_not_applied(tmp_path: Path, forks: TorchForks) -> None:
-    """torch leaves what an optimizer's closure calls uncompiled, where it doesn't compile steps."""
-    result = run(tmp_path, LBFGS, "compile", forks=forks)
-    assert (result.failure, result.units) == ("", 20)
-    assert "compile" not in result.applied
+LAYERS = """
+import torch, torch._inductor.compile_fx
+torch._inductor.compile_fx.compile_fx = lambda graph, inputs, **_: graph.forward
+class Eager(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+    @torch.compiler.disable
+    def forward(self, x):
+        return self.inner(x)
+net = NET
+for _ in range(20):
+    net(torch.ones(2, 4)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("net", "is_applied"),
+    [
+        ("Eager()", False),
+        ("torch.nn.Linear(4, 4)", True),
+        ("torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())", True),
+    ],
+)
+def test_what_compiles_nothing_is_not_applied(
+    tmp_path: Path, net: str, is_applied: bool, forks: TorchForks
+) -> None:
+    """torch.compile compiles torch's own modules; a call of theirs, though, it skips."""
+    result = run(tmp_path, LAYERS.replace("NET", net), "compile", forks=forks)
+    assert result.failure == ""
+    assert ("compile" in result.applied) == is_applied
 
 
 def test_steps_are_those_of_the_optimizer_that_goes_on(tmp_path: Path, forks: TorchForks) -> None:

@@ -20,7 +20,9 @@ def _compile(program: Any, mode: str | None) -> None:
             return call
         program.applied(name)
         compiled_hooks.extend(vars(part).get(h) for part in module.modules() for h in _HOOKS)
-        faster, calls = program.compile(call, mode=mode), count()
+        is_skipped = type(module).forward.__module__.startswith("torch.nn.modules.")
+        seen = _inlined(call) if is_skipped else call
+        faster, calls = program.compile(seen, mode=mode), count()
 
         def run(*args: Any, **kwargs: Any) -> Any:
             if not mode:
@@ -36,7 +38,7 @@ def _compile(program: Any, mode: str | None) -> None:
         return run
 
     def note() -> None:
-        """What compiles nothing, as what steps of LBFGS call, is not applied."""
+        """What compiles nothing, as where the program disabled that, is not applied."""
         if not program.may_have_compiled():
             program.record.applied.discard(name)
 
@@ -44,6 +46,11 @@ def _compile(program: Any, mode: str | None) -> None:
     if mode:
         program.on_step.append(lambda: torch.compiler.cudagraph_mark_step_begin())
     program.wrappers.append(compiled)
+
+
+def _inlined(call: Any) -> Any:
+    """A call that the compiler follows into torch's own modules: frames of these it skips."""
+    return lambda *args, **kwargs: call(*args, **kwargs)
 
 
 compile_default = functools.partial(_compile, mode=None)
