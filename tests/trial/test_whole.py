@@ -90,8 +90,8 @@ def test_a_gain_is_not_verified_where_the_program_prints_other_numbers_without_h
 
     same = beside(Result((), 4.0, output="loss 2.0\n", results=printed(2.0)))
     assert same.best == ("compile",)
-    plain = "without profkit's hooks it prints the same, in 4.00 s"
-    assert f"{plain}; with them and compile, caches filled, in 9.00 s" in same.checked
+    unhooked = "without profkit's hooks it prints the same, in 4.00 s"
+    assert f"{unhooked}; with them and compile, caches filled, in 9.00 s" in same.checked
     for plain in (
         Result((), 9.0, output="loss 3.0\n", results=printed(3.0)),
         Result((), 9.0, output="loss 2.0\nsaved\n", results=printed(2.0)),
