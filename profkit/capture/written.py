@@ -98,7 +98,7 @@ def put_back(
         return str(shutil.move(saved, place))
 
     rows = []
-    for saved, path in [each for each in _pairs(folder / "kept") if not _is_same(*each)]:
+    for saved, path in [each for each in _pairs(folder / "kept") if not _is_dated_back(*each)]:
         is_back = _is_put_back(saved, path, _within(folder / "inodes", path))
         state: State = "as before" if is_back else "changed"
         rows.append(written(path, state, "" if is_back else handed(saved, path)))
@@ -181,6 +181,14 @@ def _pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
         for name in sorted(names):
             saved = Path(root, name)
             yield saved, Path("/", saved.relative_to(folder))
+
+
+def _is_dated_back(saved: Path, path: Path) -> bool:
+    """Whether a file is the same, written again maybe; its times and mode are put back."""
+    if is_same := _is_same(saved, path):
+        with suppress(OSError):
+            shutil.copystat(saved, path, follow_symlinks=False)
+    return is_same
 
 
 def _is_same(saved: Path, path: Path) -> bool:

@@ -491,6 +491,7 @@ for _ in range(20):
     ("net", "is_applied"),
     [
         ("Eager()", False),
+        ("torch.jit.script(torch.nn.Linear(4, 4))", True),
         ("torch.nn.Linear(4, 4)", True),
         ("torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())", True),
     ],

@@ -20,8 +20,8 @@ def _compile(program: Any, mode: str | None) -> None:
             return call
         program.applied(name)
         compiled_hooks.extend(vars(part).get(h) for part in module.modules() for h in _HOOKS)
-        is_skipped = type(module).forward.__module__.startswith("torch.nn.modules.")
-        seen = _inlined(call) if is_skipped else call
+        owner = str(getattr(module.forward, "__module__", ""))  # none of what is scripted
+        seen = _inlined(call) if owner.startswith("torch.nn.modules.") else call
         faster, calls = program.compile(seen, mode=mode), count()
 
         def run(*args: Any, **kwargs: Any) -> Any:
