@@ -23,7 +23,7 @@ _NAMES = {
     "generate": "call of generate",
     "jax": "call of JAX",
     "changing-dataset": "a dataset that changes as it is read",
-    "iterated-dataset": "a dataset without indices, which each worker would read whole",
+    "iterated-dataset": "a dataset without indices, which several workers may each read whole",
 }
 _FUNCTIONS = Path(__file__).with_name("switches")
 

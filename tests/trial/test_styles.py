@@ -245,7 +245,7 @@ for source in (Rows(), *SOURCES):
 
 @pytest.mark.parametrize(
     ("sources", "reason"),
-    [("[]", "not beside a dataset without indices, which each worker would read whole"),
+    [("[]", "not beside a dataset without indices, which several workers may each read whole"),
      ("[torch.ones(20, 2)]", "")],
 )  # fmt: skip
 def test_a_dataset_without_indices_is_read_by_no_workers(
