@@ -13,9 +13,9 @@ from profkit.core.json_text import finite
 from profkit.timing.results import Comparison, Verdict
 from profkit.timing.verdict import holm
 from profkit.trial import checks
-from profkit.trial.run import Result
+from profkit.trial.run import WALL, Result
 from profkit.trial.search import FEWEST, Combination, Evidence, declared
-from profkit.trial.trial_file import Status, TrialFile, TrialRow, Unchanged
+from profkit.trial.trial_file import Preparation, Status, TrialFile, TrialRow, Unchanged
 from profkit.ui.text import plural
 
 _SAME = {"nothing", "rounding"}
@@ -124,7 +124,33 @@ def _row(evidence: Evidence, combination: Combination, verdict: Comparison | Non
         comparison=verdict and replace(verdict, a="unchanged", b=" + ".join(row.switches)),
         difference=finite(judgment.difference) if judgment else None,
         allowed=finite(judgment.allowed) if judgment else None,
+        prepares=tuple(_prepares(evidence, combination)),
     )
+
+
+def _prepares(evidence: Evidence, combination: Combination) -> Iterator[Preparation]:
+    """What compiling takes, by the longest first run of a combination that compiles the same, and
+    the median of later ones; nothing of single runs."""
+    compiling = [switch for switch in combination if switch.start]
+    later = [run for run in evidence.of(combination) if not run.failure][1:]
+    before = evidence.unchanged
+    if not compiling or not later or before[0].unit == WALL:
+        return
+    unit, other = (statistics.median(run.mean for run in runs) for runs in (later, before))
+    if unit >= other:
+        return
+    has_process = any(switch.environment for switch in combination)
+    rest = statistics.median(
+        run.seconds - run.units * run.mean + run.start * has_process for run in before[1:]
+    )
+    cold = max(
+        seconds
+        for each, seconds in evidence.cold.items()
+        if compiling == [switch for switch in each if switch.start]
+    )
+    for seconds in (cold, statistics.median(run.seconds for run in later)):
+        more = max(seconds - later[0].units * unit - rest, 0.0)
+        yield Preparation(more, math.ceil(more / (other - unit)))
 
 
 def _status(

@@ -54,6 +54,7 @@ _NEARBY = 3  # runs that one is compared to, chosen: a host's speed drifts withi
 _LOOKS = 2  # runs that have to show it: of ten switches that do nothing one seems to add in a run
 _MOST_LOOKS = 4  # chosen: what these don't show is less than the scatter
 _MAYBE = 0.7  # chosen: standard errors of a gain that is worth another run
+_HOPE = 2.0  # chosen: standard errors by which a clear gain may be larger than it seemed
 _NOISE = 1.5  # chosen: standard deviations of a mean, below which others are tried first
 _NEAR = 0.95  # chosen: a switch that costs less alone may gain with others
 _LEVELS: tuple[Changes, ...] = ("precision", "random")
@@ -80,13 +81,14 @@ class Measure(Protocol):
 @dataclass(eq=False)
 class Evidence:
     """All runs in their order; `skipped` are reasons by switch, `left` the seconds of a proof by
-    switch that was not tried. The program takes more than `endless` seconds, if it was not seen to
-    end."""
+    switch that was not tried, `cold` the seconds by combination until it ran with full caches of
+    what it compiles. The program takes more than `endless` seconds, if it was not seen to end."""
 
     runs: list[Result] = field(default_factory=list)
     combinations: list[Combination] = field(default_factory=list)
     skipped: dict[Switch, str] = field(default_factory=dict)
     left: dict[Switch, float] = field(default_factory=dict)
+    cold: dict[Combination, float] = field(default_factory=dict)
     slower: set[Combination] = field(default_factory=set)  # than without a switch, or failed
     interrupted: bool = False
     endless: float = 0.0
@@ -169,6 +171,20 @@ class Evidence:
     def is_faster(self, together: Combination, current: Combination) -> bool | None:
         """Whether a combination is faster than another, by runs next to each other, as far as these
         show it; None where more would."""
+        looks, gain, error = self._gain(together, current)
+        if looks >= _LOOKS and gain > max(_STEP, _SPREADS * error):
+            return True
+        is_open = 0 < looks < _MOST_LOOKS and gain > max(_STEP, _MAYBE * error)
+        return None if is_open else False
+
+    def is_hopeful(self, together: Combination, current: Combination) -> bool:
+        """Whether a combination may still be clearly faster than another, after so few runs."""
+        looks, gain, error = self._gain(together, current)
+        return 0 < looks < _MOST_LOOKS and gain + _HOPE * error > math.log(_CLEAR)
+
+    def _gain(self, together: Combination, current: Combination) -> tuple[int, float, float]:
+        """The runs that show how much faster a combination is than another, the logarithm of the
+        mean factor, and its standard error."""
         places, before = self._places(together), self._places(current)
         times = [math.log(self.runs[place].mean) for place in before]
         scatter = self.spread
@@ -180,13 +196,9 @@ class Evidence:
             own = math.log(self.runs[place].mean)
             gains.append(statistics.mean(times[each] for each in near) - own)
         if not gains:
-            return False
-        looks, gain = len(gains), statistics.mean(gains)
-        error = scatter * math.sqrt(1 / looks + 1 / min(len(before), _NEARBY))
-        if looks >= _LOOKS and gain > max(_STEP, _SPREADS * error):
-            return True
-        is_open = looks < _MOST_LOOKS and gain > max(_STEP, _MAYBE * error)
-        return None if is_open else False
+            return 0, 0.0, 0.0
+        error = scatter * math.sqrt(1 / len(gains) + 1 / min(len(before), _NEARBY))
+        return len(gains), statistics.mean(gains), error
 
     def share(self, switch: Switch) -> float:
         """The largest speedup by a switch, alone or added to others; 0 where it is unknown."""
@@ -413,15 +425,20 @@ class _Search:
         perturb: Perturbation = "",
         grace: float = 0.0,
         is_paired: bool = False,
+        kept: float = 0.0,
     ) -> Result:
-        """A run, after one of the base where the last two were others, and it is in no pair."""
+        """A run, after one of the base where the last two were others, and it is in no pair, that
+        leaves `kept` seconds besides the reserved ones."""
         evidence, names = self.evidence, tuple(switch.name for switch in self.base)
         is_far = all(run.switches != names for run in evidence.runs[-2:])
         if is_far and not is_paired and combination not in ((), self.base):
             self.run(self.base)
         self.tell(" + ".join(switch.name for switch in combination) or "unchanged")
-        kept = self.reserved if evidence.runs else 0.0
+        kept += self.reserved if evidence.runs else 0.0
         result = self.measure(combination, perturb=perturb, grace=grace, kept=kept)
+        if combination not in evidence.combinations or evidence.is_late(combination):
+            before = evidence.cold.get(combination, 0.0)
+            evidence.cold[combination] = before + result.seconds
         if self._is_compiling(combination, result) and self.used(result.seconds) < 1:
             # Of what is in its cache now.
             result = self.measure(combination, perturb=perturb, kept=kept)
@@ -441,6 +458,14 @@ class _Search:
             and _slowing(result) > _COMPILING * max(map(_slowing, self.evidence.unchanged))
         )
 
+    def run_late(self, combination: Combination) -> None:
+        """A run of what a limit has ended, in half of what is left beside proofs: it finds in its
+        cache what is compiled by now."""
+        proofs = sum(map(self.proof, self.worthy))
+        left = self.budget * (1 - self.used(proofs))
+        if left > self.cost(combination):
+            self.run(combination, kept=proofs + left / 2)
+
     def prove(
         self, combination: Combination, share: float = _EXTENDING, most: int = _MOST_PAIRS
     ) -> bool:
@@ -453,8 +478,10 @@ class _Search:
                 return False
             is_early = share < 1 and pairs >= THRESHOLDS.blocks
             least = max(_PROMISING, math.exp(_NOISE * noise) if is_early else 0.0)
+            is_hopeful = share == 1 and self.evidence.is_hopeful(combination, ())
             used = self.used(self.cost(combination) + self.cost(()))
-            if speedup < least or used > share:  # many more pairs show it, or there is no time
+            # Many more pairs show it, or there is no time.
+            if (speedup < least and not is_hopeful) or used > share:
                 return False
             if self.evidence.runs[-1].switches:
                 self.run(())
@@ -519,6 +546,7 @@ def search(
             trial.prove(_needed(trial, chosen), 1.0)
         for level in reversed(_LEVELS):
             _extend(trial, candidates, level)
+        _look_again(trial, candidates)
         _confirm(trial, candidates)
     except _Spent:
         pass
@@ -722,6 +750,8 @@ def _added_to(
                 return current
     if is_faster is False:
         trial.evidence.slower.add(together)
+    elif is_faster:
+        trial.evidence.slower.discard(together)
     return together if is_faster else current
 
 
@@ -746,6 +776,26 @@ def _needed(trial: _Search, combination: Combination) -> Combination:
     return combination
 
 
+def _look_again(trial: _Search, candidates: Sequence[Switch]) -> None:
+    """Once more what compiles and was ended by its limit, then those switches of which few runs
+    don't show that they add little: where times scatter, one look is none."""
+    evidence, allowed = trial.evidence, _ORDER.index
+    for combination in filter(evidence.is_late, tuple(evidence.combinations)):
+        if any(switch.start for switch in combination):
+            trial.run_late(combination)
+        if gains(evidence, combination):
+            evidence.slower.discard(combination)
+            trial.prove(combination, 1.0)
+            _unite(trial, candidates)
+    for level in reversed(_LEVELS):
+        current = trial.base = best(evidence, level)
+        for switch in candidates:
+            together = _added(current, switch) or current
+            is_allowed = allowed(declared(together)) <= allowed(level)
+            if is_allowed and evidence.is_hopeful(together, current) and together != current:
+                current = trial.base = _added_to(trial, current, switch, together)
+
+
 def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
     """Pairs of the best combinations, then of single switches, as long as there is time."""
     evidence, trial.base = trial.evidence, ()
@@ -754,7 +804,12 @@ def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
     if evidence.combinations:
         _perturb(trial, "rounding")
     alone = sorted(
-        ((switch,) for switch in candidates if gains(evidence, (switch,))),
+        (
+            (switch,)
+            for switch in candidates
+            if gains(evidence, (switch,), 0.0)
+            and (gains(evidence, (switch,)) or evidence.is_hopeful((switch,), ()))
+        ),
         key=lambda each: -evidence.speedup(each),
     )
     chosen = [each for each in (best(evidence, level) for level in _LEVELS) if each in trial.worthy]

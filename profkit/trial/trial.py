@@ -136,6 +136,7 @@ class _Runner:
         self.first: Result | None = None
         self.prepared: Prepared | None = None
         self.forks = self.excluded = 0
+        self.late: set[Combination] = set()
 
     def __call__(
         self,
@@ -146,7 +147,7 @@ class _Runner:
         kept: float = 0.0,
     ) -> Result:
         limit = remaining = self.left() - kept
-        if self.first:
+        if self.first and switches not in self.late:
             slowest = _SLOWER * self.first.seconds
             limit = min(slowest + _COMPILING, _OF_LEFT * remaining)
             limit = max(limit, slowest / 2 + grace)
@@ -180,8 +181,9 @@ class _Runner:
                 self.discard()
         if self.first and not (switches or perturb) and result.failure:
             result = self._unseeded(run, result)
-        if result.status == TIMED_OUT and remaining < limit:
-            return replace(result, is_cut=True)
+        if result.status == TIMED_OUT:
+            self.late.add(switches)
+            return replace(result, is_cut=remaining < limit)
         if self.first is None:
             self.first = result
             self.extent = Extent(result.unit, result.units if result.stopped else 0)

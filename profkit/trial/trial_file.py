@@ -18,6 +18,14 @@ Status = Literal[
 ]  # fmt: skip
 
 
+class Preparation(Model, frozen=True):
+    """What a run takes besides its units' time: `seconds` more than an unchanged one, which a gain
+    makes up for in so many `units`."""
+
+    seconds: float
+    units: int
+
+
 class TrialRow(Model, frozen=True, kw_only=True):
     """One switch, or several together.
 
@@ -27,7 +35,8 @@ class TrialRow(Model, frozen=True, kw_only=True):
     the unchanged program's, None where there is nothing to compare, and `allowed` the one that
     counts as the same. `status` is "unverified" of a gain whose whole program was not compared, or
     whose results can't be. `reason` says why there is no verdict. `keep` is what to write in the
-    program.
+    program. `prepares` is what compiling takes of a first run, then of one that finds it compiled;
+    empty for what compiles nothing, or gains nothing.
     """
 
     switches: tuple[str, ...]
@@ -41,6 +50,7 @@ class TrialRow(Model, frozen=True, kw_only=True):
     allowed: float | None = None
     reason: str = ""
     keep: tuple[str, ...] = ()
+    prepares: tuple[Preparation, ...] = ()
 
 
 class Unchanged(Model, frozen=True, kw_only=True):

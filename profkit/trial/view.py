@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from profkit.core.duration import duration
 from profkit.core.grouping import grouped
+from profkit.core.unit_words import plural_of
 from profkit.timing.verdict import reason_words
 from profkit.trial.responses import PERTURBATIONS
 from profkit.trial.run import WALL
@@ -146,6 +147,19 @@ def _keeping(trial: TrialFile) -> Iterator[doc.Block]:
         if row is not None:
             yield doc.Heading(f"{title}: {' + '.join(names)}")
             yield doc.Code("\n".join(row.keep))
+            if row.prepares and trial.unchanged:
+                unit = plural_of(unit_name(trial.unchanged.unit))
+                first, later = (
+                    f"{duration(each.seconds)}, which {_rounded(each.units)} {unit} make up for"
+                    for each in row.prepares
+                )
+                yield doc.Paragraph(
+                    f"What it compiles takes a first run about {first}, and a later one {later}."
+                )
+
+
+def _rounded(amount: int) -> str:
+    return f"{float(f'{amount:.2g}'):,.0f}"
 
 
 def _others(trial: TrialFile) -> Iterator[doc.Block]:

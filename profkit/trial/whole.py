@@ -23,6 +23,7 @@ RunOwn = Callable[[], Result]
 _Fault = tuple[Status, str]
 _PARTED = "in whole runs, the last of"
 _UNSEEN = "; there was no time to see how far they do by themselves"
+_LONGER = 1.1  # chosen: what hooks and a single run's scatter may add to its time
 _PLAIN = "; without profkit's hooks it prints the same, in "
 _HOOKED = "profkit's hooks change the program: without them, "
 
@@ -82,7 +83,12 @@ def _confirmed(
             fault = _fault([plain], runs[0], "rounded")  # no line is another in each run
         hooked: _Fault | None = fault and ("unverified", f"{_HOOKED}{fault[1]}")
         faults = {names: known or hooked for names, known in faults.items()}
-        took = (_took(n, each) for n, each in wholes.items() if not faults[n])
+        prepared = {row.switches for row in trial.rows if row.prepares}
+        took = (
+            _took(n, each, plain, is_prepared=n in prepared)
+            for n, each in wholes.items()
+            if not faults[n]
+        )
         checked += "" if fault else _PLAIN + number(plain.seconds, "s", 3) + "".join(took)
     rows = tuple(_row(row, faults.get(row.switches)) for row in trial.rows)
     best, lower = fastest(rows)
@@ -90,10 +96,13 @@ def _confirmed(
     return replace(trial, rows=rows, best=best, lower=lower, checked=checked or wrong)
 
 
-def _took(names: Names, runs: Sequence[Result]) -> str:
+def _took(names: Names, runs: Sequence[Result], plain: Result, *, is_prepared: bool) -> str:
     """How long whole runs take with switches: a unit's gain is without what these prepare."""
-    time = number(statistics.median(run.seconds + run.start for run in runs), "s", 3)
-    return f"; with them and {_name(names)}, caches filled, in {time}"
+    seconds = statistics.median(run.seconds + run.start for run in runs)
+    filled = ", caches filled," if is_prepared else ""
+    is_short = is_prepared and seconds > _LONGER * plain.seconds
+    short = ", as the program is short beside what that compiles" if is_short else ""
+    return f"; with them and {_name(names)}{filled} in {number(seconds, 's', 3)}{short}"
 
 
 def _name(names: Names) -> str:
