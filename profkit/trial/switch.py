@@ -22,8 +22,8 @@ _NAMES = {
     "cuda": "work on a GPU",
     "generate": "call of generate",
     "jax": "call of JAX",
+    "transformed": "modules called in transformations, as vmap or grad",
     "changing-dataset": "a dataset that changes as it is read",
-    "iterated-dataset": "a dataset without indices, which several workers may each read whole",
 }
 _FUNCTIONS = Path(__file__).with_name("switches")
 

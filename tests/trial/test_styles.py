@@ -233,26 +233,27 @@ def test_a_dataset_that_changes_late_is_read_by_no_workers(
 
 ITERATED = """
 import torch
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 class Rows(IterableDataset):
     def __iter__(self):
-        return iter(torch.ones(20, 2))
+        return (torch.tensor([n, get_worker_info() is not None]) for n in range(3))
 for source in (Rows(), *SOURCES):
-    for batch in DataLoader(source, 2):
-        pass
+    print([batch.tolist() for batch in DataLoader(source, 2)])
 """
 
 
-@pytest.mark.parametrize(
-    ("sources", "reason"),
-    [("[]", "not beside a dataset without indices, which several workers may each read whole"),
-     ("[torch.ones(20, 2)]", "")],
-)  # fmt: skip
-def test_a_dataset_without_indices_is_read_by_no_workers(
-    tmp_path: Path, forks: TorchForks, sources: str, reason: str
+@pytest.mark.parametrize(("sources", "is_read"), [("[]", 1), ("[torch.ones(20, 2)]", 0)])
+def test_a_dataset_without_indices_is_read_by_one_worker(
+    tmp_path: Path, forks: TorchForks, sources: str, is_read: int
 ) -> None:
-    result = run(tmp_path, ITERATED.replace("SOURCES", sources), forks=forks)
-    assert SWITCHES["loader-workers"].lacks(result.features) == reason
+    """Several may each read it whole; none does where the line to keep names several."""
+    first = run(tmp_path, ITERATED.replace("SOURCES", sources), forks=forks)
+    assert ("iterated-dataset" in first.features) is bool(is_read)
+    assert SWITCHES["loader-workers"].lacks(first.features) == ""
+    program, features = tmp_path / "program.py", first.features
+    result = forks.run(program, ["loader-workers"], features=features)
+    assert f"[[[0, {is_read}], [1, {is_read}]], [[2, {is_read}]]]" in result.output
+    assert result.facts["workers"] == "1" or not is_read
 
 
 @pytest.mark.parametrize(
@@ -550,6 +551,26 @@ def test_derivatives_that_are_computed_forward_stay(tmp_path: Path, forks: Torch
     assert changed.failure == ""
     assert changed.output == run(tmp_path, SENSITIVITY, forks=forks).output
     assert "0.0" not in changed.output.split()
+
+
+@pytest.mark.parametrize(("others", "reason"), [(0, "vmap or grad"), (20, "")])
+def test_modules_in_transformations_are_not_compiled(
+    tmp_path: Path, forks: TorchForks, others: int, reason: str
+) -> None:
+    program = f"""
+import torch
+net = torch.nn.Linear(8, 8)
+def loss(parameters, x):
+    return torch.func.functional_call(net, parameters, (x,)).sum()
+gradients = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))
+for _ in range(12):
+    gradients(dict(net.named_parameters()), torch.ones(4, 8))
+for _ in range({others}):
+    net(torch.ones(8))
+"""
+    features = run(tmp_path, program, forks=forks).features
+    assert SWITCHES["compile"].lacks(features).endswith(reason)
+    assert bool(SWITCHES["compile"].lacks(features)) is bool(reason)
 
 
 VALIDATED_FIRST = """
@@ -1140,6 +1161,38 @@ def test_lines_to_keep_are_of_the_programs_names_and_of_outermost_functions(
     program = f"import sys; sys.path.append({str(site)!r}); import library\n{program}"
     jitted = run(tmp_path, program, "jax-jit")
     assert "opt = opt._replace(update=jax.jit(opt.update))" in str(jitted.facts["jitted"])
+
+
+INLINE = """
+import sys; sys.path.append(SITE); import jax, optax, library
+class Holder: pass
+held = Holder()
+held.inner = Holder()
+held.inner.tx = optax.GradientTransformation(None, lambda gradient, state: (gradient, state))
+for _ in range(20):
+    library.step(held.inner, jax.grad(lambda x: x)(jax.Array(1.0)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "kept"),
+    [("", "held.inner.tx = held.inner.tx._replace(update=jax.jit(held.inner.tx.update))"),
+     ("Holder.replace = None",
+      "held.inner = held.inner.replace("
+      "tx=held.inner.tx._replace(update=jax.jit(held.inner.tx.update)))")],
+)  # fmt: skip
+def test_lines_to_keep_reach_what_a_library_calls(tmp_path: Path, method: str, kept: str) -> None:
+    (tmp_path / "jax.py").write_text(JAX)
+    (tmp_path / "optax.py").write_text(OPTAX)
+    site = tmp_path / "site"
+    (site / "library.dist-info").mkdir(parents=True)
+    step = "def step(held, x): return optax.apply_updates(x, held.tx.update(x, ())[0])"
+    (site / "library.py").write_text(f"import optax\n{step}")
+    program = INLINE.replace("SITE", repr(str(site)))
+    jitted = run(tmp_path, program.replace("held = ", f"{method}\nheld = "), "jax-jit")
+    assert jitted.failure == ""
+    lines = str(jitted.facts["jitted"]).splitlines()
+    assert {kept, "optax.apply_updates = jax.jit(optax.apply_updates)"} <= {*lines}
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ class TorchProgram:
         self._optimizers: list[Any] = []
         self._looks = 0
         self._fetched: dict[Any, Any] = {}  # what iterators of batches read, until their end
-        self._steps = self._watched = 0
+        self._steps = self._watched = self._transformed = 0
         self._is_elsewhere = False
         record.new_event = self._event
         record.finishing.append(self._finish)
@@ -130,6 +130,8 @@ class TorchProgram:
     def _finish(self) -> None:
         torch, facts = self.torch, self.record.facts
         self._look_again()
+        if self._transformed > 0:
+            self.record.features.add("transformed")
         is_training = bool(self.record.features & {"backward", "optimizer"})
         if "tokens" in self.record.results and not is_training:
             self.record.results = {"tokens": self.record.results["tokens"]}
@@ -559,9 +561,11 @@ class TorchProgram:
             is_watched = module.training and self._watched < _FIRST_OUTPUTS
             self._watched += is_watched
             before = self._random_state() if is_watched else None
+            is_transformed = self._is_transformed()
+            self._transformed += 1 if is_transformed else -1  # more calls than others
             self._adopting.is_busy = True
             try:
-                output = (original if self._is_transformed() else call)(*args, **kwargs)
+                output = (original if is_transformed else call)(*args, **kwargs)
             finally:
                 self._adopting.is_busy = False
             if is_watched and self._random_state() != before:

@@ -223,20 +223,34 @@ def _line(code: str, lines: list[str]) -> str:
     return f"{next(name for name in names if name not in taken)} = jax.jit({code})"
 
 
-def _name_of(value: Any, frame: Any, is_of_program: Callable[[Any], bool]) -> str:
-    """By which the program's code, of a frame or what has called it, knows a transformation: a
-    variable, or an attribute of one."""
+def _name_of(value: Any, frame: Any, is_of_program: Callable[[Any], bool]) -> tuple[str, Any]:
+    """By which the program's code, of a frame or what has called it, knows a transformation, and
+    its owner: a variable, or an attribute of one, or of that."""
     while frame is not None:
         local = list(frame.f_locals.items()) if is_of_program(frame) else []
         held = [*local, *(frame.f_globals.items() if local else ())]
-        if names := [name for name, each in held if each is value]:
-            return str(names[0])
-        for name, each in local:
-            parts = getattr(each, "__dict__", {}).items()
-            if attributes := [part for part, known in parts if known is value]:
-                return f"{name}.{attributes[0]}"
+        known = [(name, each, None) for name, each in held]
+        parts = _parts(known[: len(local)])
+        for name, each, owner in (*known, *parts, *_parts(parts)):
+            if each is value:
+                return name, owner
         frame = frame.f_back
-    return "tx"
+    return "tx", None
+
+
+def _parts(known: list[tuple[str, Any, Any]]) -> list[tuple[str, Any, Any]]:
+    return [
+        (f"{name}.{part}", each, owner)
+        for name, owner, _ in known
+        for part, each in getattr(owner, "__dict__", {}).items()
+    ]
+
+
+def _replaced(name: str, owner: Any) -> str:
+    """What has a transformation's update jitted that others call: owners may be frozen."""
+    new, (holder, _, part) = f"{name}._replace(update=jax.jit({name}.update))", name.rpartition(".")
+    is_frozen = hasattr(owner, "replace")
+    return f"{holder} = {holder}.replace({part}={new})" if is_frozen else f"{name} = {new}"
 
 
 def _optax(program: Any, optax: Any, watch: Any) -> None:
@@ -249,14 +263,19 @@ def _optax(program: Any, optax: Any, watch: Any) -> None:
             if not program.is_running():
                 return function
             is_of_program, frame = program.record.is_of_program, sys._getframe(1)
-            name = _name_of(transformation, frame, is_of_program)
+            name, owner = _name_of(transformation, frame, is_of_program)
             code = f"{name}.update"
-            if name.isidentifier() and not is_of_program(frame):  # a library calls it
-                code = f"{name} = {name}._replace(update=jax.jit({code}))"
+            code = code if is_of_program(frame) else _replaced(name, owner)  # a library calls it
             attempts[id(function)] = _Attempt(program, function, watch, code)
         return attempts[id(function)]
 
     optax.GradientTransformation.update = property(update)
     optax.GradientTransformationExtraArgs.update = property(update)
     attempt = _Attempt(program, optax.apply_updates, watch, "optax.apply_updates")
-    optax.apply_updates = lambda *args, **kwargs: attempt(*args, **kwargs)
+
+    def apply_updates(*args: Any, **kwargs: Any) -> Any:
+        if not program.record.is_of_program(sys._getframe(1)):
+            attempt.code = "optax.apply_updates = jax.jit(optax.apply_updates)"
+        return attempt(*args, **kwargs)
+
+    optax.apply_updates = apply_updates

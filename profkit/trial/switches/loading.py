@@ -15,10 +15,12 @@ _PREFETCHED = 4  # batches of each worker, twice torch's default
 
 
 def loader_workers(program: Any) -> None:
-    """Datasets are read by worker processes, as many as there are cores, 8 at most, which stay."""
+    """Datasets are read by worker processes, as many as there are cores, 8 at most, which stay; one
+    of those without indices, which several may each read whole, where all loaders read such."""
+    most = 1 if "iterated-dataset" in program.record.plan["features"] else _MOST_WORKERS
 
     def chosen(options: Any) -> Any:
-        workers = max(1, min(_MOST_WORKERS, len(os.sched_getaffinity(0))))
+        workers = max(1, min(most, len(os.sched_getaffinity(0))))
         if (options.get("num_workers") or 0) >= workers:
             return None
         stay, facts = options.get("worker_init_fn") is None, program.record.facts
@@ -137,8 +139,9 @@ def _loaders(program: Any, name: str, chosen: Any, note: Any = lambda loader: No
     @functools.wraps(start)
     def started(self: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:
         kwargs.update(zip(positions, args))
-        is_read_once = isinstance(dataset, IterableDataset)
-        if not (is_read_once and name == "loader-workers") and (options := chosen(kwargs)):
+        is_iterated = name == "loader-workers" and isinstance(dataset, IterableDataset)
+        is_other = is_iterated and "iterated-dataset" not in program.record.plan["features"]
+        if not is_other and (options := chosen(kwargs)):
             kwargs.update(options)
             program.applied(name)
         start(self, dataset, **kwargs)
