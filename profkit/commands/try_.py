@@ -37,7 +37,8 @@ def try_(
 
     The program runs many times, unedited: switches are turned on from outside. What changes its
     results is never called faster. Kernels that a target's variant compiles are compiled with other
-    options, constants and small edits, and checked against the reference.
+    options, constants and small edits, and checked against the reference. Exits with 3 if nothing
+    is decided.
 
     Arguments:
       program ([TARGET:VARIANT] [-- PROGRAM ARGUMENT...]): A program, after --; or a target script

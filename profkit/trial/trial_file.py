@@ -137,6 +137,7 @@ class TrialFile(File, frozen=True, kw_only=True, tag="profkit.try/1"):
 
     @property
     def is_decided(self) -> bool:
-        """Whether anything is known of a switch."""
+        """Whether anything is known of a switch, unless none applies."""
         open_ = {"undecided", "unverified", "not tried"}
-        return not self.rows or any(row.status not in open_ for row in self.rows)
+        states = {row.status for row in self.rows} - {"not applicable"}
+        return not states or bool(states - open_)

@@ -389,3 +389,10 @@ def test_a_gain_that_noise_hides_in_one_run_is_looked_at_again() -> None:
     features = frozenset({"torch", "module", "unfused-optimizer"})
     program = Busy({"fused-optimizer": 1.2}, between=0.08, seconds=4.0, features=features, seed=3)
     assert "fused-optimizer" in program.trial(budget=200).best
+
+
+@pytest.mark.parametrize(("gain", "is_decided"), [(1.5, True), (1.0, False)])
+def test_what_does_not_apply_decides_nothing(gain: float, is_decided: bool) -> None:
+    trial = SimulatedProgram({"tf32": gain}, between=0.05).trial("tf32", "static-kv-cache")
+    assert trial.is_decided is is_decided
+    assert SimulatedProgram().trial("static-kv-cache").is_decided
