@@ -242,6 +242,32 @@ for source in (Rows(), *SOURCES):
 """
 
 
+@pytest.mark.parametrize(
+    ("reading", "is_changing"),
+    [("pass", False), ("self.count += 1", True), ("self.random.shuffle([1, 2])", True),
+     ("next(self.rest)", True), ("own = self.count", False)],
+)  # fmt: skip
+def test_an_iterated_dataset_that_changes_is_read_by_no_worker(
+    tmp_path: Path, forks: TorchForks, reading: str, is_changing: bool
+) -> None:
+    program = f"""
+import random, torch
+from torch.utils.data import DataLoader, IterableDataset
+class Rows(IterableDataset):
+    def __init__(self):
+        self.count, self.random, self.rest = 0, random.Random(1), iter(range(100))
+    def __iter__(self):
+        for n in range(20):
+            {reading}
+            yield n
+for epoch in range(2):
+    for batch in DataLoader(Rows(), 2):
+        pass
+"""
+    result = run(tmp_path, program, forks=forks)
+    assert ("changing-dataset" in result.features) is is_changing
+
+
 @pytest.mark.parametrize(("sources", "is_read"), [("[]", 1), ("[torch.ones(20, 2)]", 0)])
 def test_a_dataset_without_indices_is_read_by_one_worker(
     tmp_path: Path, forks: TorchForks, sources: str, is_read: int

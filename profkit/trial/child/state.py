@@ -25,7 +25,7 @@ _LIBRARY, _HERE = (os.path.dirname(file) + os.sep for file in (os.__file__, __fi
 _LOOKING, _SHARE = 0.02, 0.01
 _OF_MODULES_PARTS = {"_parameters", "_buffers", "_modules"}
 _OF_MODULES = ("__call__", "forward")
-_CALLED = ("__getitem__", "__getitems__", *_OF_MODULES)  # by datasets and transforms
+_CALLED = ("__getitem__", "__getitems__", "__iter__", "__next__", *_OF_MODULES)  # by loaders
 
 _OF_ENVIRONMENT = {"environ", "getenv"}
 # By which code reads attributes that it does not name.
