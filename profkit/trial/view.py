@@ -148,14 +148,20 @@ def _keeping(trial: TrialFile) -> Iterator[doc.Block]:
             yield doc.Heading(f"{title}: {' + '.join(names)}")
             yield doc.Code("\n".join(row.keep))
             if row.prepares and trial.unchanged:
-                unit = plural_of(unit_name(trial.unchanged.unit))
-                first, later = (
-                    f"{duration(each.seconds)}, which {_rounded(each.units)} {unit} make up for"
-                    for each in row.prepares
-                )
-                yield doc.Paragraph(
-                    f"What it compiles takes a first run about {first}, and a later one {later}."
-                )
+                yield doc.Paragraph(_compiling(row, unit_name(trial.unchanged.unit)))
+
+
+def _compiling(row: TrialRow, unit: str) -> str:
+    """What compiling takes of a run, and how many units make up for it."""
+    head, of, name = unit.partition(" of ")
+    units = f"{plural_of(head)}{of}{name}"
+    first, later = (
+        f"about {duration(each.seconds)}, which {_rounded(each.units)} {units} make up for"
+        if each.units > 1
+        else "hardly anything"
+        for each in row.prepares
+    )
+    return f"What it compiles takes a first run {first}, and a later one {later}."
 
 
 def _rounded(amount: int) -> str:
