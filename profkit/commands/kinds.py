@@ -13,39 +13,6 @@ _HEAD = 1 << 16  # bytes looked at: what profkit writes has its schema in the fi
 _SCHEMA = re.compile(rb'"schema"\s*:\s*"profkit\.([a-z_-]+)/')
 _TRACE = re.compile(rb'"(?:traceEvents|deviceProperties)"\s*:\s*\[|\A\s*\[\s*\{[^{}]*"ph"\s*:\s*"')
 _RULES = re.compile(rb"^rules\s*:", re.MULTILINE)
-_ELSE = "check the path"
-_KINDS = {
-    "report": (
-        "an Nsight Compute report",
-        "`profkit analyze` reads it, `profkit diff` compares two",
-    ),
-    "timeline": (
-        "a timeline",
-        "`profkit analyze`, `profkit timeline` and `profkit checklist` read it",
-    ),
-    "latencies": (
-        "saved latencies",
-        "`profkit time --from` reads them, `profkit compare` two files",
-    ),
-    "trial": (
-        "a trial of a program's switches",
-        "`profkit timeline RUN --tried FILE` and `profkit history add` take it",
-    ),
-    "kernel trial": (
-        "a trial of a kernel's switches",
-        "`profkit checklist REPORT --tried FILE` shows it beside causes",
-    ),
-    "ceilings": ("measured ceilings", "`profkit roofline --peaks measured --ceilings` takes them"),
-    "rules": ("a rules file", "`profkit rules check` reads it"),
-    "target": ("a Python script", "`profkit time` and `profkit profile` run it"),
-    "output": ("the output of another profkit command", _ELSE),
-    "text": ("text", _ELSE),
-    "database": ("an SQLite database", _ELSE),
-    "picture": ("a picture", _ELSE),
-    "pdf": ("a PDF document", _ELSE),
-    "archive": ("a compressed file or an archive", _ELSE),
-}
-"""Kinds of files: their names in a sentence, and what to do with such a file instead."""
 
 _MAGIC = {
     b"NVR\0": "report",
@@ -121,7 +88,9 @@ class Input(NamedTuple):
         """
         kind = kind_of(path)
         if kind is not None and kind not in self.kinds:
-            name, remedy = _KINDS[kind]
+            from profkit.core.yaml_files import shipped_yaml
+
+            name, remedy = shipped_yaml("profkit.commands", "kinds.yaml")[kind]
             raise BadInput(f"{path}: {name}, not {self.name}", remedy)
 
 
