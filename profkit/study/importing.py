@@ -16,6 +16,7 @@ from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
 from profkit.core.timestamp import timestamp
+from profkit.core.yaml_files import shipped_yaml
 from profkit.hardware.gpus import Datasheet, datasheet_named, datasheets_named
 from profkit.study import matrix as matrices
 from profkit.study.folder import drop_unplanned, held, read_plan, write_cell, write_plan
@@ -24,32 +25,9 @@ from profkit.timing.cell import Cell, CellStatus, Source, Value
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_format import MemoryUse
 
-_NAMES = {
-    "batch": ("batch", "batch_size", "B"),
-    "heads": ("heads", "num_heads", "n_heads", "H"),
-    "kv_heads": ("kv_heads", "num_kv_heads"),
-    "length": ("length", "seq", "seq_len", "seqlen", "S"),
-    "dim": ("dim", "head_dim", "D"),
-    "dtype": ("dtype",),
-    "causal": ("causal", "is_causal"),
-}
+_NAMES, _VERSIONS, _FACTS, _PEAKS = shipped_yaml("profkit.study", "spellings.yaml").values()
 _UNITS_APART = 100  # chosen: a stated median that differs by more is in another unit (1000)
 _REMEDY = "fix the shape in the file"
-_VERSIONS = {
-    "python": ("python_version",),
-    "torch": ("pytorch_version", "torch_version", "pytorch", "torch"),
-    "cuda": ("cuda_version", "cuda"),
-    "cudnn": ("cudnn_version", "cudnn"),
-    "triton": ("triton_version", "triton"),
-}
-_FACTS = _VERSIONS | {
-    "driver": ("driver_version", "driver"),
-    "time": ("timestamp", "datetime", "date"),
-    "gpu": ("gpu", "gpu_name", "device_name"),
-}
-_PEAKS = dict.fromkeys(("peak_allocated_mb", "peak_memory_mb", "peak_mb"), 2**20) | dict.fromkeys(
-    ("peak_allocated", "peak_bytes"), 1
-)  # MB are those of 2^20, as torch's users write them
 _LONGEST = 100  # characters, chosen: names and versions are shorter
 _MOST_MEMORY = 2**50  # bytes, chosen: 1 PiB is above any GPU
 
@@ -105,8 +83,8 @@ def import_latencies(
 
 
 class _File(NamedTuple):
-    """A file of latencies: its content without the samples, its shape, and the facts of _FACTS and
-    the peak memory (bytes) that it states."""
+    """A file of latencies: its content without the samples, its shape, and the facts and the
+    peak memory (bytes) that it states."""
 
     path: Path
     document: Mapping[str, object]
@@ -124,7 +102,7 @@ def _read(path: Path) -> _File:
         values = (level.get(name) for level in levels for name in spellings)
         return next(filter(None, map(_short, values)), "")
 
-    facts = {name: stated(spellings) for name, spellings in _FACTS.items()}
+    facts = {name: stated(spellings) for name, spellings in (_VERSIONS | _FACTS).items()}
     if isinstance(gpu := document.get("gpu"), Mapping):
         facts["gpu"] = _short(gpu.get("name"))
     peaks = (
