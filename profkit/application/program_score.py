@@ -7,7 +7,7 @@ PROGRAM/  label.yaml      the limit that a person named, and the second: `cause`
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -20,6 +20,7 @@ from profkit.application.parts import ON_GPU
 from profkit.application.score import read_measured
 from profkit.core.errors import BadInput
 from profkit.core.text_files import read_text
+from profkit.core.yaml_files import shipped_yaml
 from profkit.rules.checklist import application_items
 from profkit.rules.finding import Finding
 from profkit.rules.rule_file import Rule
@@ -35,28 +36,7 @@ from profkit.timeline.reader import read as read_events
 
 LABEL, MEASURED = "label.yaml", "measured.json"
 _GROUPS = 6  # chosen: what fits a table
-_CATEGORIES: Mapping[str, frozenset[str]] = {
-    "precision": frozenset({"product_precision"}),
-    "fusion": frozenset({"unfused_kernels"}),
-    "padding": frozenset({"unaligned_products"}),
-    "tiny_matmuls": frozenset({"small_products"}),
-    "optimizer": frozenset({"unfused_optimizer"}),
-    "attention_backend": frozenset({"unfused_attention"}),
-    "input_pipeline": frozenset({"data_loader", "pageable_copies"}),
-    "python_host": frozenset({"launch_bound", "data_loader"}),
-}
-"""Categories of rules by the words of labels; others are the same word."""
-_SWITCHES: Mapping[str, tuple[str, ...]] = {
-    "remove-item": ("synchronization", "data_loader"),
-    "one-read": ("synchronization",),
-    "no-sync": ("synchronization",),
-    "log-every-20": ("synchronization",),
-    "pad-vocabulary": ("unaligned_products",),
-    "no-empty-cache": ("emptied_cache", "allocation"),
-    "float32": ("double_precision",),
-    "sparse-csr": ("materialized_messages",),
-}
-"""Rules by the names of changes that no switch makes."""
+_CATEGORIES, _CHANGES = shipped_yaml("profkit.application", "labels.yaml").values()
 
 
 class _Change(Struct, frozen=True):
@@ -103,7 +83,7 @@ def judge_program(folder: Path, rules: Sequence[Rule]) -> ProgramScore:
         name=folder.name,
         cause=(cause := label.get("cause", "")),
         second=label.get("second", ""),
-        accepted=tuple(sorted(accepted := _CATEGORIES.get(cause, frozenset({cause})))),
+        accepted=tuple(sorted(accepted := _CATEGORIES.get(cause, [cause]))),
         contradicted=_contradicted(measured, accepted, rules),
         named=tuple((category, likely[category]) for category in causes),
         best=_best(measured, rules),
@@ -124,7 +104,7 @@ def _meant(name: str, rules: Sequence[Rule]) -> list[str]:
     """The rules that a change is of, that which estimates it first."""
     own = [rule.name for rule in rules if rule.switches and rule.switches[0] == name]
     others = [rule.name for rule in rules if name in rule.switches[1:]]
-    return [*own, *_SWITCHES.get(name, ()), *others]
+    return [*own, *_CHANGES.get(name, ()), *others]
 
 
 def _best(measured: _Summary, rules: Sequence[Rule]) -> tuple[str, ...]:
