@@ -28,6 +28,7 @@ class Vocabulary(Model, frozen=True):
     seconds: dict[str, float]
     counts: dict[str, int]
     checks: dict[str, str]
+    wrong: dict[str, dict[float, str]]
 
 
 VOCABULARY = convert(shipped_yaml("profkit.audit", "vocabulary.yaml"), Vocabulary)

@@ -7,39 +7,20 @@ from msgspec.structs import replace
 
 from profkit.audit.check import Check, Span, amount, quotients
 from profkit.audit.claim import SHAPE, UNITS
+from profkit.audit.phrases import VOCABULARY
 from profkit.audit.subject import PEAK_SLACK, SLACK, Subject, key_label
 
 # What sentences round away besides their digits: 2.3 for 2.25 tokens.
 _PROSE_SLACK, _TOKEN_SLACK = 0.01, 0.03
 # Cycles are the median over calls, the clock that over blocks: their product is not the same.
 _MEDIANS = 0.05
-_WRONG_FLOP = {
-    0.5: "half: an undeclared causal mask, or multiply-adds counted as one operation",
-    2.0: "twice as many: causal work counted in full, or products counted twice",
-}
-_WRONG_BYTES = {
-    0.75: "three quarters: the output is not counted",
-    2.0: "a factor of 2: a different element size",
-    0.5: "a factor of 2: a different element size",
-    0.0: "fewer bytes than inputs and output have: not the whole traffic",
-    math.inf: "read or written more than once: cache traffic, not the minimum (compulsory) traffic",
-}
-_WRONG_RATE = {
-    2.0: "twice as much: work counted twice, or causal work counted in full",
-    0.5: "half as much: multiply-adds counted as one operation, or an undeclared causal mask",
-    1e3: "a factor of 1,000: wrong unit prefix",
-    1e-3: "a factor of 1,000: wrong unit prefix",
-    1e6: "a factor of a million: wrong unit prefix",
-    1e-6: "a factor of a million: wrong unit prefix",
-    1e9 / 2**30: "binary instead of decimal unit prefix",
-    1e12 / 2**40: "binary instead of decimal unit prefix",
-}
+_WRONG = VOCABULARY.wrong
 
 
 def flop_of_shape(subject: Subject) -> Iterator[Check]:
     """Of attention, and of a product of matrices, which prose rounds: 137 GFLOP for 137.4."""
     for spans, slack in ((_shape_flop(subject), SLACK), (_product_flop(subject), _PROSE_SLACK)):
-        yield from subject.check("flop_of_shape", "flop", spans, cause=_WRONG_FLOP, slack=slack)
+        yield from subject.check("flop_of_shape", "flop", spans, cause=_WRONG["flop"], slack=slack)
 
 
 def bytes_of_shape(subject: Subject) -> Iterator[Check]:
@@ -48,7 +29,7 @@ def bytes_of_shape(subject: Subject) -> Iterator[Check]:
         replace(span, calculation=span.calculation + _same_by_rate(subject, span))
         for span in _shape_bytes(subject)
     ]
-    yield from subject.check("bytes_of_shape", "bytes", spans, cause=_WRONG_BYTES)
+    yield from subject.check("bytes_of_shape", "bytes", spans, cause=_WRONG["bytes"])
 
 
 def flop_spans(subject: Subject) -> list[Span]:
@@ -106,7 +87,7 @@ def rates(subject: Subject) -> Iterator[Check]:
     """Amount over time."""
     for field, amounts in (("flop_rate", flop_spans(subject)), ("byte_rate", byte_spans(subject))):
         spans = quotients(amounts, subject.spans("time"), UNITS[field])
-        yield from subject.check("amount_over_time", field, spans, cause=_WRONG_RATE)
+        yield from subject.check("amount_over_time", field, spans, cause=_WRONG["rate"])
 
 
 def rate_ends(subject: Subject) -> Iterator[Check]:
