@@ -28,7 +28,7 @@ from profkit.rules.finding import (
 )
 from profkit.rules.headroom import ARITHMETIC
 from profkit.rules.memory import TESTED
-from profkit.rules.samples import WORTH_SAMPLING
+from profkit.rules.samples import BLAMED, WORTH_SAMPLING
 from profkit.timeline import region
 from profkit.ui import text as numbers
 from profkit.ui.text import compact, literal, number, percent, plural, quantity_text
@@ -78,17 +78,6 @@ _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "
 _LEAST_PLACE = 0.05  # chosen: three lines are shown at most, each with a share worth a look
 AWAITED = "awaited_"
 _BARRIER = f"{SAMPLES}barrier"
-_BLAMED = {
-    "executed_fp64": "FP64 instructions",
-    "instructions_executed": "executed instructions",
-    "global_sectors": "global-memory sectors",
-    "global_sectors_excessive": "excess sectors",
-    "local_sectors": "local-memory sectors",
-    "global_tag_requests": "L1 tag requests",
-    "shared_wavefronts": "shared-memory wavefronts",
-    "shared_wavefronts_excessive": "excess shared-memory wavefronts",
-    "branches_divergent": "divergent branches",
-}
 _FLAT = 0.02  # the share of each of fifty equal places: none stands out
 _NO_FLOP = "FLOP not recorded"
 UNKNOWN_FLOP = " (FLOP?)"
@@ -506,7 +495,7 @@ def _counted(blame: str) -> str:
     for start in (SAMPLES, AWAITED):
         if blame.startswith(start):
             return f"{blame.removeprefix(start)} samples"
-    return _BLAMED.get(blame, blame)
+    return BLAMED.get(blame, blame)
 
 
 def location_note(item: Finding) -> str:

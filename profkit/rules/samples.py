@@ -51,7 +51,9 @@ LAUNCHED: Mapping[str, tuple[str, str]]
 """Quantities of a kernel's launch and declared work besides the catalog's."""
 GROUPS: Mapping[str, Sequence[str]]
 """Names for several resources or stalls in what a fix relieves."""
-CHAIN, SAMPLED, APPLICATION, SAVINGS, CATEGORIES, CODE, LAUNCHED, GROUPS = shipped_yaml(
+BLAMED: Mapping[str, str]
+"""What line quantities count, in words."""
+CHAIN, SAMPLED, APPLICATION, SAVINGS, CATEGORIES, CODE, LAUNCHED, GROUPS, BLAMED = shipped_yaml(
     "profkit.rules", "vocabulary.yaml"
 ).values()
 
