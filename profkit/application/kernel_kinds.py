@@ -27,17 +27,6 @@ _COLLECTIVES = re.compile(
     r"AllReduce|AllGather|ReduceScatter|Broadcast|SendRecv|AllToAll|Reduce|all_?reduce|"
     r"all_?gather|reduce_?scatter|broadcast|all_?to_?all|cross_device_reduce|barrier"
 )
-_COLLECTIVE_NAMES = {
-    "allreduce": "all-reduce",
-    "allgather": "all-gather",
-    "reducescatter": "reduce-scatter",
-    "broadcast": "broadcast",
-    "sendrecv": "send/receive",
-    "alltoall": "all-to-all",
-    "reduce": "reduce",
-    "crossdevicereduce": "all-reduce",
-    "barrier": "barrier",
-}
 
 
 class KernelTraits(Struct, frozen=True):
@@ -147,7 +136,8 @@ def frameworks(names: Iterable[str]) -> Mapping[str, float]:
 def collective(name: str) -> str:
     """What a communication kernel does, such as "all-reduce"; "communication" where unknown."""
     match = _COLLECTIVES.search(name)
-    return _COLLECTIVE_NAMES[re.sub("_", "", match[0]).lower()] if match else COMMUNICATION
+    named = _patterns().collectives
+    return named[match[0].replace("_", "").lower()] if match else COMMUNICATION
 
 
 def _plain(name: str) -> str:
@@ -175,6 +165,7 @@ class _KindsFile(Struct, frozen=True):
     message: dict[str, str]
     traits: dict[str, str]
     frameworks: dict[str, str]
+    collectives: dict[str, str]
     limits: dict[str, str]
     statements: dict[str, str]
     kinds: tuple[_Named, ...]
