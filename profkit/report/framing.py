@@ -9,6 +9,7 @@ folder reveals.
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -206,10 +207,8 @@ class _Source:
         if size is None:
             raise _truncated(self._path)
         data = self.whole(size)
-        try:
+        with decoding(self._path):
             return decode(name, data)
-        except ValueError as error:
-            raise damaged(self._path, str(error)) from None
 
     def _parts(self, size: int) -> Iterator[memoryview]:
         """The next bytes of compressed data."""
@@ -324,3 +323,12 @@ def _truncated(path: Path) -> BadInput:
 def damaged(path: Path, fault: str) -> BadInput:
     """The failure of a report with a fault."""
     return BadInput(f"{path}: the report is damaged ({fault})", REPEAT)
+
+
+@contextmanager
+def decoding(path: Path) -> Iterator[None]:
+    """Report what can't be decoded as damage of the report."""
+    try:
+        yield
+    except (ValueError, IndexError) as error:
+        raise damaged(path, str(error)) from None

@@ -12,7 +12,7 @@ from typing import Any
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
 from profkit.report.action import ReportFile, block
-from profkit.report.framing import COUNTS, MAGIC, Kind, Record, damaged, walk
+from profkit.report.framing import COUNTS, MAGIC, Kind, Record, decoding, walk
 from profkit.report.messages import decode
 
 _MODULE = 32  # bits of a number of code below that of its module, in all of 216 reports
@@ -36,7 +36,7 @@ def join(reports: Sequence[Path], joined: Path) -> None:
         fresh = [name for name in framing.names if name not in places]
         places |= {name: len(places) + place for place, name in enumerate(fresh)}
         report = file.read(0, framing.size)
-        try:
+        with decoding(path):
             if content:
                 content += _blocks(report, fresh, [places[name] for name in framing.names], codes)
             else:
@@ -47,8 +47,6 @@ def join(reports: Sequence[Path], joined: Path) -> None:
                 if each.kind is Kind.source
             ]
             codes += max(sources, default=0) >> _MODULE << _MODULE
-        except ValueError as error:
-            raise damaged(path, str(error)) from None
     joined.write_bytes(b"".join(content))
 
 

@@ -6,7 +6,6 @@ Names of metrics are numbers in the report's table of strings.
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from msgspec import field
 
 from profkit.core.typed_file import Model, Real
 from profkit.report import messages
-from profkit.report.framing import Kind, damaged
+from profkit.report.framing import Kind, damaged, decoding
 from profkit.report.names import without_homes
 
 Value = int | float | str
@@ -140,25 +139,17 @@ class LaunchMessage:
         self._path = path
         self._names = names
         self._is_checked = is_checked
-        with self._damage():
+        with decoding(path):
             self._message = messages.decode(_MESSAGES[kind], data, is_checked=is_checked)
             if len(self._message.metric_results) > _MOST_METRICS:
                 raise ValueError(f"more than {_MOST_METRICS:,} metrics")
         if not is_checked:
             _ = self.metrics
 
-    @contextmanager
-    def _damage(self) -> Iterator[None]:
-        """Report what can't be decoded as damage of the report."""
-        try:
-            yield
-        except (ValueError, IndexError) as error:
-            raise damaged(self._path, str(error)) from None
-
     @cached_property
     def metrics(self) -> Mapping[str, tuple[Value | None, bytes]]:
         """The values of the metrics and their messages by name."""
-        with self._damage():
+        with decoding(self._path):
             return dict(map(self._metric, self._message.metric_results))
 
     def _metric(self, data: bytes) -> tuple[str, tuple[Value | None, bytes]]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
 from profkit.report.action import Action, ReportFile
-from profkit.report.framing import REPEAT, Framing, Kind, Record, check, damaged, walk
+from profkit.report.framing import REPEAT, Framing, Kind, Record, check, decoding, walk
 from profkit.report.launch_message import (
     DEMANGLED,
     FUNCTION,
@@ -102,10 +102,8 @@ def read(
     import numpy as np
 
     framing = check(path)
-    try:
+    with decoding(path):
         session = decode(framing.session)
-    except ValueError as error:
-        raise damaged(path, str(error)) from None
     units = {name: unit_of(name) for name in request.metrics}
     launches: list[Launch] = []
     actions: list[Action] = []
