@@ -8,7 +8,6 @@ from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.finding_changes import FindingChange, Status
 from profkit.comparison.timed_change import TimedChange
 from profkit.roofline.roofline import Point, Roofline
-from profkit.rules.finding_text import gain
 from profkit.timing.latency_format import Series
 from profkit.timing.latency_view import classic_line, latency_words
 from profkit.ui.document import Heading, Items, Table, bullets
@@ -57,7 +56,7 @@ def _rows(kernel: KernelDiff, rooflines: Rooflines) -> _Rows:
     shown = f" ({words.seen(aim.seen)})" if aim and aim.seen else ""
     yield "Hypothesis", [f"{item.rule.category}: {item.title}{shown}" if item else _NOTHING]
     estimate = item.estimate if item else None
-    yield "Predicted speedup", [gain(estimate)] if estimate else [_NO_ESTIMATE]
+    yield "Predicted speedup", [str(estimate)] if estimate else [_NO_ESTIMATE]
     yield "Before", [_time(kernel, 0)]
     yield "After", [_time(kernel, 1)]
     yield "Measured change", _change(kernel)

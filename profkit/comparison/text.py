@@ -22,7 +22,6 @@ from profkit.comparison.replacement import Replacement
 from profkit.comparison.timed_change import INTERLEAVED, TimedChange
 from profkit.report.catalog import catalog
 from profkit.report.summary import Group
-from profkit.rules.finding_text import gain
 from profkit.timing.latency_view import latency_words, times_as_fast
 from profkit.ui import text as numbers
 from profkit.ui.text import compact, extent, literal, number, percent, plural, quantity_text
@@ -339,7 +338,7 @@ def estimate_held(change: FindingChange, kernel: KernelDiff) -> str:
     inside = estimate.low <= kernel.speedup <= estimate.high
     is_wide = inside and estimate.high > _WIDE * estimate.low
     held = f", {'within' if inside else 'outside'} the range"
-    predicted = numbers.factor_span(estimate.low, estimate.high) if is_wide else gain(estimate)
+    predicted = numbers.factor_span(estimate.low, estimate.high) if is_wide else str(estimate)
     held = "; a range this wide says little" if is_wide else held
     return f"{predicted}, measured {kernel.speedup:.2f}x{held}"
 

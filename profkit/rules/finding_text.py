@@ -101,11 +101,6 @@ _FACET_ACTIONS = 2  # chosen: the head's own come first, and are often enough
 _LONGEST = 100  # characters, chosen: an expression that fits one line
 
 
-def gain(estimate: Estimate) -> str:
-    """A kernel's estimated speedup as `2.2x [1.9, 2.5]`."""
-    return str(estimate)
-
-
 factor = numbers.factor
 """A speedup alone: `1.05x`, `2.2x`, `24x`."""
 
@@ -170,7 +165,7 @@ def estimate(item: Finding, *, whole: bool = True) -> str:
     if item.group is None:
         of = _extent(item, "") + (", start-up included" if item.is_ceiling else "")
         return f"{item.speedup_text} for {of}; {prospects(item, whole=False)}"
-    return f"{gain(item.estimate)}{of_chain(item)}; {prospects(item, whole=whole)}"
+    return f"{item.estimate}{of_chain(item)}; {prospects(item, whole=whole)}"
 
 
 def of_chain(item: Finding) -> str:

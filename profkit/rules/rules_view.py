@@ -147,7 +147,7 @@ def timeline_trial_blocks(trial: Trial) -> Iterator[Block]:
     yield Heading(f"{'Fires' if trial.finding else 'Does not fire'} on {words.TIMELINE}", 3)
     rows = list(_looked_at(trial.conditions))
     if trial.finding and trial.finding.estimate and not trial.finding.is_negligible:
-        rows.append(Row(_ESTIMATE, words.gain(trial.finding.estimate)))
+        rows.append(Row(_ESTIMATE, str(trial.finding.estimate)))
     yield Facts("", tuple(rows), indent=4)
 
 
