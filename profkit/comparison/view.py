@@ -16,6 +16,7 @@ from profkit.comparison.result import Comparisons, Judged, diff_result
 from profkit.core.typed_file import encode
 from profkit.report.summary import Group
 from profkit.ui import document as doc
+from profkit.ui.output import laid_out
 from profkit.ui.text import literal, plural
 
 MARKER = "<!-- profkit-diff -->"
@@ -41,19 +42,13 @@ def diff_text(comparisons: Comparisons, format: str, *, to_file: bool = True) ->
     also appends the Markdown to the step's summary, the file of $GITHUB_STEP_SUMMARY; it names
     files from the current folder. Raises EnvironmentProblem where that summary can't be written.
     """
-    match format:
-        case "json":
-            return encode(diff_result(comparisons), dense=False)
-        case "html":
-            from profkit.ui.html import document_html
-
-            return document_html(diff_document(comparisons))
-        case "markdown" | "github":
-            markdown = _markdown(comparisons)
-            return markdown if format == "markdown" else _annotated(comparisons, markdown)
-    from profkit.ui.terminal import document_terminal
-
-    return document_terminal(diff_document(comparisons, is_terminal=True), to_file=to_file)
+    if format == "json":
+        return encode(diff_result(comparisons), dense=False)
+    if format in {"markdown", "github"}:
+        markdown = _markdown(comparisons)
+        return markdown if format == "markdown" else _annotated(comparisons, markdown)
+    is_terminal = format != "html"
+    return laid_out(diff_document(comparisons, is_terminal=is_terminal), format, to_file=to_file)
 
 
 def _markdown(comparisons: Comparisons) -> str:
