@@ -20,7 +20,7 @@ from msgspec import structs
 from profkit.analysis.report import Report, load
 from profkit.application.answer import Answer, answer
 from profkit.application.causes import replayed
-from profkit.application.kernel_kinds import COMMUNICATION, kernel_kind
+from profkit.application.kernel_kinds import COMMUNICATION, kernels_of
 from profkit.application.parts import step_parts
 from profkit.application.picks_file import (
     ANSWER,
@@ -606,10 +606,9 @@ def _collectives(events: Events, steps: Steps) -> tuple[Pick, ...]:
     """The collective that takes the most time in the steps of a rank."""
     kernels = events.kernels
     of_rank = [stream.process == steps.process for stream in events.streams]
-    exchanging = [kernel_kind(each.name) == COMMUNICATION for each in events.kernel_names]
     inside = (kernels.start >= steps.bounds[0]) & (kernels.start < steps.bounds[-1])
     inside &= np.array(of_rank, dtype=np.bool_)[kernels.stream]
-    inside &= np.array(exchanging, dtype=np.bool_)[kernels.name]
+    inside &= kernels_of(events, COMMUNICATION)
     rows = np.flatnonzero(inside)
     if not len(rows):
         return ()
