@@ -24,6 +24,7 @@ from profkit.application.kernel_kinds import (
 from profkit.application.nccl_calls import latest_starts
 from profkit.application.replay import ASKS, LONG_GAP, is_silent
 from profkit.application.steps import Steps
+from profkit.core.yaml_files import shipped_yaml
 from profkit.timeline import cuda_calls, intervals
 from profkit.timeline.cuda_calls import SMALL_COPY, TO_DEVICE, call_kind
 from profkit.timeline.events import Events, Times
@@ -50,19 +51,7 @@ QUEUED = "between queued work"
 RANK_WAIT = "waiting for another rank"
 UNKNOWN = "unknown cause"
 
-MEANINGS: Mapping[str, str] = {
-    LAUNCH_BOUND: "the next work was submitted after the GPU was idle, by a host that launches",
-    SYNCHRONIZATION: "the host waited for the GPU, and submits again",
-    ALLOCATION: "the host allocates or frees memory",
-    COPY_CALLS: "the host prepares a copy, such as through pageable memory",
-    OTHER_CALLS: "the host is in other CUDA calls",
-    HOST_CODE: "Python, data loader, I/O: no thread that submits work is in a CUDA call for over "
-    "100 µs, before data is copied to the GPU, or before or after the host waits",
-    QUEUED: "the next work was already submitted: launch latency, dependencies between streams, "
-    "work of other processes",
-    UNKNOWN: "the call that submitted the next work was not recorded",
-    RANK_WAIT: "a collective runs, but another rank has not started it",
-}
+MEANINGS: Mapping[str, str] = shipped_yaml("profkit.application", "idle_causes.yaml")
 
 LATENCY = 10_000
 """ns from the start of a launch call to that of its kernel on an idle GPU, where a timeline doesn't
