@@ -1,16 +1,12 @@
 """What CUDA calls do, by words in their names."""
 
+from collections.abc import Mapping, Sequence
+
+from profkit.core.yaml_files import shipped_yaml
+
 ALLOCATION, LAUNCH, COPY = "memory allocation", "launch call", "copy call"
 SYNCHRONIZATION, OTHER = "synchronization", "CUDA call"
-WORDS = {
-    ALLOCATION: (
-        "Malloc", "MemAlloc", "HostAlloc", "cudaFree", "hipFree", "HostFree", "MemFree",
-        "MemCreate", "MemRelease",
-    ),
-    LAUNCH: ("Launch",),
-    COPY: ("Memcpy", "Memset"),
-    SYNCHRONIZATION: ("Synchronize", "EventQuery", "StreamQuery"),
-}  # fmt: skip
+WORDS: Mapping[str, Sequence[str]] = shipped_yaml("profkit.timeline", "cuda_calls.yaml")
 
 TO_DEVICE = "host to device"
 SMALL_COPY = 64 << 10
