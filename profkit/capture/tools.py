@@ -9,15 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-_FOLDERS = {
-    "ncu": ("/opt/nvidia/nsight-compute/*/ncu", "/usr/local/cuda*/bin/ncu"),
-    "nsys": (
-        "/opt/nvidia/nsight-systems/*/bin/nsys",
-        "/usr/local/cuda*/bin/nsys",
-        "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys",
-    ),
-    "cuobjdump": ("/usr/local/cuda*/bin/cuobjdump",),
-}
+from profkit.core.yaml_files import shipped_yaml
 
 
 class Tool(Struct, frozen=True):
@@ -42,8 +34,8 @@ def installed(name: str) -> str | None:
     """A tool's path: what is on PATH, else where CUDA's tools are installed; None without it."""
     if path := shutil.which(name):
         return path
-    patterns = (pattern.lstrip("/") for pattern in _FOLDERS[name])
-    files = (file for pattern in patterns for file in sorted(Path("/").glob(pattern))[::-1])
+    patterns = shipped_yaml("profkit.capture", "tools.yaml")[name]
+    files = (file for pattern in patterns for file in sorted(Path("/").glob(pattern[1:]))[::-1])
     return next((str(file) for file in files if os.access(file, os.X_OK)), None)
 
 
