@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     Timed = tuple[tuple[Subject, ...], tuple[str, ...]]
 
 _GATE_FAILED = 1
-_FEWEST_BLOCKS = 2  # fewer have no spread between blocks
 _GATES = {"regression": "REGRESSED", "inconclusive": "INCONCLUSIVE"}
 _WHILE_TIMING = (
     "variant", "samples", "blocks", "warmup_ms", "timer", "cache", "seed", "device", "gpu",
@@ -244,10 +243,11 @@ def _gates(fail_on: str | None) -> tuple[str, ...] | None:
 def _in_blocks(plan: TimingPlan, blocks: int | None, *, compared: bool) -> TimingPlan:
     """The plan with its blocks, as many samples in each as a comparison needs."""
     from profkit.timing.measurement import BLOCKS, paired
+    from profkit.timing.verdict import FEWEST_BLOCKS
 
     if not compared:
         return replace(plan, blocks=min(plan.samples, blocks or BLOCKS))
-    if blocks is not None and blocks < _FEWEST_BLOCKS:
+    if blocks is not None and blocks < FEWEST_BLOCKS:
         raise UsageError("a comparison needs at least two blocks", "raise --blocks")
     return paired(replace(plan, blocks=blocks or BLOCKS))
 

@@ -34,7 +34,7 @@ from profkit.timing.cell import Cell, CellStatus, Value
 from profkit.timing.latency_format import MemoryUse, Pair, Series
 from profkit.timing.results import DEFAULT, Comparison, State, Thresholds, Verdict
 from profkit.timing.statistics import DRIFT_MATTERS, intervals_apart
-from profkit.timing.verdict import Reason, holm, undecided
+from profkit.timing.verdict import FEWEST_BLOCKS, Reason, holm, undecided
 
 _Kind: TypeAlias = Literal["backend", "batch", "length"]
 _Measure: TypeAlias = Literal["seconds", "flop_rate"]
@@ -315,7 +315,6 @@ def _doubts_of_samples(row: Row) -> Iterator[str]:
         yield f"{gaps}: the interval is invalid" if row.claim == GAPS else gaps
 
 
-_FEWEST_BLOCKS = 2  # a comparison needs a standard deviation over blocks
 _ROUNDED = 0.001  # chosen: stated medians are rounded to three digits or more
 
 
@@ -410,7 +409,7 @@ class _Rounds:
         An A/A pair that is invalid or has an outlier block does not count.
         """
         first = round_.get(name)
-        if first is None or len(first.latency.blocks) < _FEWEST_BLOCKS:
+        if first is None or len(first.latency.blocks) < FEWEST_BLOCKS:
             return ()
         timed = [round_[other] for other in others]
         plain = latencies.compare_with(first, timed, thresholds=THRESHOLDS, floor=self._floor)
