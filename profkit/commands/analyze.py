@@ -202,19 +202,10 @@ def _timelines(
     if output.format == "csv":
         message = "a timeline can't be written as csv"
         raise UsageError(message, "use terminal, markdown or json")
-    from profkit.application.causes import with_findings
-    from profkit.application.timeline_view import Report, timeline_document, timelines_json
-    from profkit.commands.reading import read_timeline
-    from profkit.rules.rule_file import shipped_rules
-    from profkit.trial.of_program import program_trial
+    from profkit.application.timeline_view import timeline_document, timelines_json
+    from profkit.commands.reading import timeline_report
 
-    rules = advice.rules or shipped_rules()
-    reports = []
-    for path in paths:
-        events = read_timeline(path)
-        trial = program_trial(path, (gpu.name for gpu in events.gpus), tried)
-        found = with_findings(events, rules, advice.disabled, tried=trial)
-        reports.append(Report(*found, trial))
+    reports = [timeline_report(path, advice, tried=tried) for path in paths]
     if output.format == "json":
         output.put(timelines_json(reports, with_host=with_host))
         return

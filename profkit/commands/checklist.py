@@ -80,20 +80,15 @@ def _of_timeline(
     every: bool,
 ) -> None:
     """The checklist of the application in a timeline; as JSON all of the timeline's."""
-    from profkit.application.causes import with_findings
-    from profkit.application.timeline_view import Report, findings_document, timelines_json
-    from profkit.commands.reading import read_timeline
+    from profkit.application.timeline_view import findings_document, timelines_json
+    from profkit.commands.reading import timeline_report
     from profkit.rules.checklist import WORTH_ACTING
-    from profkit.rules.rule_file import shipped_rules
-    from profkit.trial.of_program import program_trial
     from profkit.ui.text import plural
 
-    events = read_timeline(path)
-    rules = advice.rules or shipped_rules()
-    trial = program_trial(path, (gpu.name for gpu in events.gpus), tried)
-    summary, findings = with_findings(events, rules, advice.disabled, nvtx, trial)
+    complete = timeline_report(path, advice, nvtx, tried)
+    findings = complete.findings
     items = [item for item in findings if every or item.tried or item.range[1] >= 1 + WORTH_ACTING]
-    report = Report(summary, items[: top or None], trial)
+    report = complete._replace(findings=items[: top or None])
     if output.format == "json":
         output.put(timelines_json([report]))
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from profkit.analysis.report import load
 from profkit.analysis.run_files import check_run_of, reports_in
 from profkit.commands.groups import Advice
-from profkit.commands.options import interruptible, warn
+from profkit.commands.options import T, interruptible, warn
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, UsageError
 from profkit.core.suggestion import did_you_mean
 from profkit.core.typed_file import known
@@ -26,11 +26,12 @@ from profkit.ui.progress import progress_line
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
+    from profkit.application.timeline_view import Report as TimelineReport
     from profkit.report.summary import Group, ReportSummary
     from profkit.rules.checklist import Checklist
     from profkit.rules.known_trial import KnownTrial
     from profkit.score.score import PairScore, RecordedPair, Withheld
-    from profkit.score.stories import Applications, ProgramScore, StoryScore
+    from profkit.score.stories import Applications
     from profkit.timeline.events import Events
 
 _RANKS: dict[str, Callable[[Group], Any]] = {
@@ -124,6 +125,20 @@ def checklist_of(
     return with_trial(report.checklist(*advice), report, tried)
 
 
+def timeline_report(
+    path: Path, advice: Advice, nvtx: str | None = None, tried: Path | None = None
+) -> TimelineReport:
+    """A timeline's summary and findings, with what was tried on its program."""
+    from profkit.application.causes import with_findings
+    from profkit.application.timeline_view import Report
+    from profkit.rules.rule_file import shipped_rules
+    from profkit.trial.of_program import program_trial
+
+    events, rules = read_timeline(path), advice.rules or shipped_rules()
+    trial = program_trial(path, (gpu.name for gpu in events.gpus), tried)
+    return Report(*with_findings(events, rules, advice.disabled, nvtx, trial), trial)
+
+
 def find_reports(paths: Sequence[Path]) -> tuple[list[Path], list[ProfkitError]]:
     """The report files that paths name: themselves, or all below a directory.
 
@@ -199,22 +214,23 @@ def judge_applications(
 
     known = shipped_rules() if advice.rules is None else advice.rules
     rules = [rule for rule in known if not {rule.name, rule.category} & advice.disabled]
-    stories: list[StoryScore] = []
-    programs: list[ProgramScore] = []
     errors: list[ProfkitError] = []
     with ExitStack() as stack:
         places = [place for path in folders for place in stack.enter_context(unpacked(path))]
-        for folder in stories_in(places):
-            try:
-                stories.append(judge_story(folder, rules))
-            except ProfkitError as error:
-                errors.append(error)
-        for folder in programs_in(places):
-            try:
-                programs.append(judge_program(folder, rules))
-            except ProfkitError as error:
-                errors.append(error)
+        stories = list(_readable(partial(judge_story, rules=rules), stories_in(places), errors))
+        programs = list(_readable(partial(judge_program, rules=rules), programs_in(places), errors))
     return score_stories(stories, programs) if stories or programs else None, errors
+
+
+def _readable(
+    judge: Callable[[Path], T], folders: Iterable[Path], errors: list[ProfkitError]
+) -> Iterator[T]:
+    """What is judged in folders; a failure goes to `errors`."""
+    for folder in folders:
+        try:
+            yield judge(folder)
+        except ProfkitError as error:
+            errors.append(error)
 
 
 def judge_pairs(
