@@ -148,9 +148,14 @@ def _prepares(evidence: Evidence, combination: Combination) -> Iterator[Preparat
         for each, seconds in evidence.cold.items()
         if compiling == [switch for switch in each if switch.start]
     )
-    for seconds in (cold, statistics.median(run.seconds for run in later)):
-        more = max(seconds - later[0].units * unit - rest, 0.0)
-        yield Preparation(more, math.ceil(more / (other - unit)))
+    again = statistics.median(run.seconds for run in later)
+    more = (max(each - later[0].units * unit - rest, 0.0) for each in (cold, again))
+    yield from preparations(more, other - unit)
+
+
+def preparations(seconds: Iterable[float], saved: float) -> Iterator[Preparation]:
+    """What takes so many seconds, of a unit that saves some."""
+    return (Preparation(each, math.ceil(each / saved)) for each in seconds)
 
 
 def _status(

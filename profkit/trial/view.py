@@ -156,7 +156,7 @@ def _compiling(row: TrialRow, unit: str) -> str:
     head, of, name = unit.partition(" of ")
     units = f"{plural_of(head)}{of}{name}"
     first, later = (
-        f"about {duration(each.seconds)}, which {_rounded(each.units)} {units} make up for"
+        f"roughly {duration(each.seconds)}, which {_rounded(each.units)} {units} make up for"
         if each.units > 1
         else "hardly anything"
         for each in row.prepares

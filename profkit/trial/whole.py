@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from profkit.trial import checks
 from profkit.trial.checks import Ends
-from profkit.trial.outcome import fastest
+from profkit.trial.outcome import fastest, preparations
 from profkit.trial.run import TIMED_OUT, Perturbation, Result
 from profkit.trial.search import Evidence
 from profkit.trial.trial_file import Status, TrialFile, TrialRow
@@ -91,6 +91,7 @@ def _confirmed(
         )
         checked += "" if fault else _PLAIN + number(plain.seconds, "s", 3) + "".join(took)
     rows = tuple(_row(row, faults.get(row.switches)) for row in trial.rows)
+    rows = tuple(_as_whole(trial, row, runs, wholes.get(row.switches, ())) for row in rows)
     best, lower = fastest(rows)
     wrong = next((f"{_name(n)}: {f[1]}" for n, f in faults.items() if f and n), "")
     return replace(trial, rows=rows, best=best, lower=lower, checked=checked or wrong)
@@ -103,6 +104,20 @@ def _took(names: Names, runs: Sequence[Result], plain: Result, *, is_prepared: b
     is_short = is_prepared and seconds > _LONGER * plain.seconds
     short = ", as the program is short beside what that compiles" if is_short else ""
     return f"; with them and {_name(names)}{filled} in {number(seconds, 's', 3)}{short}"
+
+
+def _as_whole(
+    trial: TrialFile, row: TrialRow, before: Sequence[Result], after: Sequence[Result]
+) -> TrialRow:
+    """A row with what compiling takes as whole runs show it: their processes start and end too."""
+    unit = trial.unchanged
+    if not (row.prepares and row.speedup and unit and after and before[0].is_whole):
+        return row
+    saved = unit.seconds - unit.seconds / row.speedup
+    whole = after[-1].seconds - before[0].seconds + unit.units * saved
+    more = max(whole - row.prepares[-1].seconds, 0.0)
+    seconds = (each.seconds + more for each in row.prepares)
+    return replace(row, prepares=tuple(preparations(seconds, saved)))
 
 
 def _name(names: Names) -> str:

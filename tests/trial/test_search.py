@@ -375,7 +375,7 @@ def test_what_compiles_is_tried_again_in_the_time_that_is_left() -> None:
     assert warm.seconds == pytest.approx(20, abs=3)
     assert cold.units == pytest.approx(cold.seconds / 0.01, rel=0.1)  # 10 ms of 30 are saved
     words = str(trial_document(trial).blocks)
-    assert "first run about 69 s, which 6,900 optimizer steps make up for, and a later" in words
+    assert "first run roughly 69 s, which 6,900 optimizer steps make up for, and a later" in words
     assert trial.unchanged is not None
     of_module = replace(trial, unchanged=replace(trial.unchanged, unit="forward of Net"))
     assert "6,900 forwards of Net make up for" in str(trial_document(of_module).blocks)

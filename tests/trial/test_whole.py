@@ -1,5 +1,6 @@
 """What is not called proven: gains without whole runs, and of results that are no numbers."""
 
+import pytest
 from msgspec.structs import replace
 
 from profkit.trial.outcome import outcome
@@ -101,6 +102,22 @@ def test_a_gain_is_not_verified_where_the_program_prints_other_numbers_without_h
         assert row(other, "compile").status == "unverified"
         assert "profkit's hooks change the program" in row(other, "compile").reason
     assert beside(CUT).best == ("compile",)
+
+
+def test_what_compiling_takes_is_of_processes_from_their_start_to_their_end() -> None:
+    def run_whole(names: tuple[str, ...], _: Perturbation) -> Result:
+        return Result(names, 31.0 if names else 20.0, is_whole=True)
+
+    trial, evidence = tried()
+    early = row(trial, "compile")
+    whole = row(confirmed(trial, evidence, run_whole, no_plain), "compile")
+    assert trial.unchanged is not None
+    assert early.speedup is not None
+    saved = trial.unchanged.seconds * (1 - 1 / early.speedup)
+    assert whole.prepares[1].seconds == pytest.approx(11.0 + 60 * saved)
+    assert whole.prepares[1].units == pytest.approx(whole.prepares[1].seconds / saved, abs=1)
+    longer = [b.seconds - a.seconds for a, b in zip(early.prepares, whole.prepares, strict=True)]
+    assert longer[0] == pytest.approx(longer[1])
 
 
 def test_a_line_that_is_another_in_each_run_says_nothing_of_hooks() -> None:
