@@ -541,6 +541,7 @@ def search(
         candidates = [switch for switch in candidates if switch not in evidence.skipped]
         _unite(trial, candidates)
         _screen(trial, candidates, _EXTENDING)
+        _see_end(trial)
         _unite(trial, candidates)
         for chosen in filter(trial.is_decided, [best(evidence, level) for level in _LEVELS]):
             trial.prove(_needed(trial, chosen), 1.0)
@@ -573,7 +574,8 @@ def _see_end(trial: _Search) -> None:
     come to it: its length says how much time whole runs of what gains need."""
     grace = _END * trial.budget
     is_whole = any(run.is_whole or not run.stopped for run in trial.evidence.unchanged)
-    if trial.worthy and not is_whole and trial.used(grace) < 1:
+    is_known = is_whole or trial.evidence.endless
+    if trial.worthy and not is_known and trial.used(grace) < 1:
         trial.tell("unchanged, to its end")
         result = trial.measure((), grace=grace)
         is_late = result.status == TIMED_OUT or not result.is_whole
