@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from profkit.capture.watchdog import Watchdog
 from profkit.core.errors import EnvironmentProblem
@@ -48,7 +48,9 @@ def run(
     command: Sequence[str], *, environment: Mapping[str, str], timeout: float | None = None
 ) -> Finished:
     """Run a command to its end; raises as `start` and `follow`."""
-    return follow(start(command, environment), timeout=timeout)
+    began = time.monotonic()  # before the start: on a busy machine the command is quicker than this
+    finished = follow(start(command, environment), timeout=timeout)
+    return structs.replace(finished, seconds=time.monotonic() - began)
 
 
 def follow(
