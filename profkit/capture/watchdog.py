@@ -59,11 +59,8 @@ class Watchdog:
             self._worked = now
         self._looked, self._cpu = now, cpu
         quiet = now - self._fed
-        return (
-            now - self._began > self.limit
-            or quiet > self.silent
-            or min(quiet, now - self._worked) > self.idle
-        )
+        is_quiet = quiet > self.silent or min(quiet, now - self._worked) > self.idle
+        return is_quiet or now - self._began > self.limit
 
     @property
     def stalled(self) -> Stalled:

@@ -114,6 +114,7 @@ def put_back(
         with suppress(OSError):  # not empty, or gone
             path.rmdir()
     heard = {path for kind in ("kept", "large", "new") for _, path in _pairs(folder / kind)}
+    heard |= {Path(f"/proc/self/fd/{number}").resolve() for number in (1, 2)}  # this program's own
     known = before or {}
     now = listed(*roots, but=folder.parent) if known else {}
     for path in sorted({*known, *now} - heard):

@@ -13,8 +13,8 @@ from profkit.core.json_text import finite
 from profkit.timing.results import Comparison, Verdict
 from profkit.timing.verdict import holm
 from profkit.trial import checks
+from profkit.trial.evidence import Combination, Evidence, declared
 from profkit.trial.run import WALL, Result
-from profkit.trial.search import FEWEST, Combination, Evidence, declared
 from profkit.trial.trial_file import Preparation, Status, TrialFile, TrialRow, Unchanged
 from profkit.ui.text import plural
 
@@ -172,7 +172,7 @@ def _status(
         is_faster = verdict is not None and verdict.verdict is Verdict.IMPROVED
         return "unverified" if is_faster else "undecided", faulty
     if judgment and not judgment.is_same:
-        if len(evidence.unchanged) < FEWEST:
+        if not evidence.is_repeated:
             return "undecided", "no second unchanged run to compare results with"
         if not evidence.is_perturbed(combination):
             return "undecided", f"{_difference_words(judgment)} before any perturbation"

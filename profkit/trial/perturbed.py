@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from profkit.core.duration import duration
 from profkit.core.errors import EnvironmentProblem
 from profkit.trial import checks
+from profkit.trial.evidence import THRESHOLDS, Evidence
 from profkit.trial.launches import LaunchRecord, compiled_library, read_launches, recording
 from profkit.trial.responses import PERTURBATIONS, UNCHANGED, responses
 from profkit.trial.run import WALL, Result
-from profkit.trial.search import THRESHOLDS, Evidence
 from profkit.trial.trial_file import TrialFile
 
 _ROUNDS = THRESHOLDS.blocks

@@ -13,8 +13,8 @@ from msgspec import Struct
 from profkit.core.typed_file import row_of
 from profkit.core.yaml_files import shipped_yaml
 from profkit.timing.verdict import compare
+from profkit.trial.evidence import THRESHOLDS
 from profkit.trial.launches import Key, LaunchRecord
-from profkit.trial.search import THRESHOLDS
 from profkit.trial.trial_file import KernelResponses, Response
 
 UNCHANGED = "unchanged"

@@ -71,10 +71,8 @@ _TIMED = re.compile(  # a time or an amount of memory, with its number
     rf"|\0(?::\0)+|\0\s*[(\[]?{_UNIT}",
     re.I,
 )
-_STILL_TIMED = (
-    re.compile(  # elsewhere in its line, or in columns of means, which other times follow
-        rf"(?<![^\W_])(?:{_UNITS}|{_MEASURED})(?![^\W_])|/ ?s\b|per sec|warn|\0\s*\(\s*\0", re.I
-    )
+_STILL_TIMED = re.compile(  # elsewhere in its line, or in columns of means, which times follow
+    rf"(?<![^\W_])(?:{_UNITS}|{_MEASURED})(?![^\W_])|/ ?s\b|per sec|warn|\0\s*\(\s*\0", re.I
 )
 _BAR = re.compile(r"\d%\||\[[\d:]+<|it \[\d|[\u2501\u2578-\u257b]")  # of tqdm or rich
 _CONTROLS = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")  # of a terminal's cursor and colors

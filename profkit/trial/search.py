@@ -1,8 +1,7 @@
 """Which switches gain, alone and together: interleaved runs within a budget of time.
 
 Each switch is tried on top of what gains so far, whose run stands before every second one: what one
-limit hides shows behind it. A combination's runs are paired with unchanged ones next to them, each
-used once; pairs are independent, as blocks of `profkit time` are.
+limit hides shows behind it.
 """
 
 from __future__ import annotations
@@ -10,31 +9,19 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
-from profkit.timing.results import Comparison, Thresholds
-from profkit.timing.verdict import compare
 from profkit.trial import checks
+from profkit.trial.evidence import CLEAR, THRESHOLDS, Combination, Evidence, best, gains, is_within
 from profkit.trial.run import TIMED_OUT, Perturbation, Result
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import Changes
 
-Combination = tuple[Switch, ...]
-
-THRESHOLDS = Thresholds(level=0.99, blocks=3, samples=1)
-"""Processes are few and stable: three pairs at 99%, so that of 40 trials without a difference none
-names one."""
-FEWEST = 2  # unchanged runs, for their own difference
-_FLOOR = 0.5  # chosen: standard deviations of unchanged runs in which a difference is none
 _MOST_PAIRS = 8  # chosen: an effect that eight pairs don't show is smaller than others' noise
 _EARLY_PAIRS = 4  # chosen: the same, before others have been tried
 _LAST_PAIRS = 20  # the same, of what is proven with the time that is left
 _COMBINED = 2  # chosen: combinations by switch for which a verdict that is reached has to hold
-_PROMISING = 1.02  # chosen: a gain in a single pair that is worth more runs
-_STEP = 0.01  # chosen: what a further switch has to add in a single pair
-_SPREADS = 3.0  # chosen: standard deviations of unchanged runs that it has to add at least
-_CLEAR = 1.10  # chosen: a gain that is proven early
 _LARGE = 2.0  # chosen: a gain that is proven at once
 _FIRST = 90.0  # s until a clear gain should be proven, chosen: as long as people wait
 _REMAINING = 5  # runs until then: two more pairs, and the one that would come before them
@@ -50,17 +37,10 @@ _SCREENING, _EXTENDING = 0.55, 0.85  # shares of the budget, chosen
 _SLOW = 3.0  # chosen: runs of the best so far, which are made before one that takes longer
 _COMPILING = 1.25  # chosen: by which a half of a run that compiles is slower than the other
 _CACHED = 0.3  # chosen: of what compiling takes, with its cache
-_NEARBY = 3  # runs that one is compared to, chosen: a host's speed drifts within minutes
-_LOOKS = 2  # runs that have to show it: of ten switches that do nothing one seems to add in a run
-_MOST_LOOKS = 4  # chosen: what these don't show is less than the scatter
-_MAYBE = 0.7  # chosen: standard errors of a gain that is worth another run
-_HOPE = 2.0  # chosen: standard errors by which a clear gain may be larger than it seemed
-_NOISE = 1.5  # chosen: standard deviations of a mean, below which others are tried first
 _NEAR = 0.95  # chosen: a switch that costs less alone may gain with others
 _LEVELS: tuple[Changes, ...] = ("precision", "random")
 _BESIDE: tuple[Changes, ...] = ("nothing", "random")  # computing is as before
 _APART = "optimizer"  # whose work is not in the modules that are compiled
-_ORDER: tuple[Changes, ...] = ("nothing", "rounding", "random", "precision")
 
 
 class Measure(Protocol):
@@ -78,191 +58,9 @@ class Measure(Protocol):
     ) -> Result: ...
 
 
-@dataclass(eq=False)
-class Evidence:
-    """All runs in their order; `skipped` are reasons by switch, `left` the seconds of a proof by
-    switch that was not tried, `cold` the seconds by combination until it ran with full caches of
-    what it compiles. The program takes more than `endless` seconds, if it was not seen to end."""
-
-    runs: list[Result] = field(default_factory=list)
-    combinations: list[Combination] = field(default_factory=list)
-    skipped: dict[Switch, str] = field(default_factory=dict)
-    left: dict[Switch, float] = field(default_factory=dict)
-    cold: dict[Combination, float] = field(default_factory=dict)
-    slower: set[Combination] = field(default_factory=set)  # than without a switch, or failed
-    interrupted: bool = False
-    endless: float = 0.0
-    _judged: dict[tuple[Combination, int], checks.Judgment | None] = field(default_factory=dict)
-
-    @property
-    def unchanged(self) -> list[Result]:
-        """The runs without switches that say something."""
-        return [self.runs[place] for place in self._places(())]
-
-    @property
-    def perturbed(self) -> list[Result]:
-        """The runs without switches that were perturbed and say something."""
-        return [run for run in self.runs if run.perturbed and not run.failure]
-
-    def of(self, combination: Combination) -> list[Result]:
-        """The runs of a combination, failures too."""
-        return [self.runs[place] for place in self._of(combination)]
-
-    def _of(self, combination: Combination) -> list[int]:
-        names = tuple(switch.name for switch in combination)
-        return [n for n, run in enumerate(self.runs) if run.switches == names and not run.perturbed]
-
-    def _places(self, combination: Combination) -> list[int]:
-        return [place for place in self._of(combination) if not self.runs[place].failure]
-
-    def pairs(
-        self, combination: Combination, *, is_shared: bool = False
-    ) -> list[tuple[Result, Result]]:
-        """Unchanged and changed runs next to each other; each in one pair unless they may be
-        shared."""
-        free, pairs = self._places(()), []
-        for place in self._places(combination):
-            if free:
-                nearest = min(free, key=lambda other: (abs(other - place), other))
-                if not is_shared:
-                    free.remove(nearest)
-                pairs.append((self.runs[nearest], self.runs[place]))
-        return pairs
-
-    def speedup(self, combination: Combination) -> float:
-        """The geometric mean over pairs, against the unchanged run nearest to each; 0 without."""
-        logs = [math.log(a.mean / b.mean) for a, b in self.pairs(combination, is_shared=True)]
-        return math.exp(sum(logs) / len(logs)) if logs else 0.0
-
-    def comparison(self, combination: Combination) -> Comparison | None:
-        """The verdict on a combination, for it alone; None below three pairs."""
-        pairs = self.pairs(combination)
-        if len(pairs) < THRESHOLDS.blocks:
-            return None
-        before, after = zip(*((a.block, b.block) for a, b in pairs), strict=True)
-        floor = _FLOOR * self.spread
-        others = self._scatter(combination)
-        return compare(before, after, floor=floor, thresholds=THRESHOLDS, others=others)
-
-    def _scatter(self, combination: Combination) -> list[list[float]]:
-        """Logarithms of ratios of what was measured several times besides a combination: their
-        scatter is that of its own, and three pairs alone say little of it."""
-        logs = [math.log(run.mean) for run in self.unchanged]
-        pairs = zip(logs[::2], logs[1::2], strict=False)
-        others = [[(a - b) / math.sqrt(2), (b - a) / math.sqrt(2)] for a, b in pairs]
-        others += [
-            [math.log(b.mean / a.mean) for a, b in self.pairs(other)]
-            for other in self.combinations
-            if other != combination
-        ]
-        return [row for row in others if len(row) > 1]
-
-    @property
-    def spread(self) -> float:
-        """The standard deviation of the logarithm of unchanged runs' times; 0 of one run."""
-        times = [math.log(run.mean) for run in self.unchanged]
-        return statistics.stdev(times) if len(times) > 1 else 0.0
-
-    @property
-    def step(self) -> float:
-        """The factor from which on a single pair shows a difference."""
-        return 1 + max(_STEP, _SPREADS * self.spread)
-
-    def is_faster(self, together: Combination, current: Combination) -> bool | None:
-        """Whether a combination is faster than another, by runs next to each other, as far as these
-        show it; None where more would."""
-        looks, gain, error = self._gain(together, current)
-        if looks >= _LOOKS and gain > max(_STEP, _SPREADS * error):
-            return True
-        is_open = 0 < looks < _MOST_LOOKS and gain > max(_STEP, _MAYBE * error)
-        return None if is_open else False
-
-    def is_hopeful(self, together: Combination, current: Combination) -> bool:
-        """Whether a combination may still be clearly faster than another, after so few runs."""
-        looks, gain, error = self._gain(together, current)
-        return 0 < looks < _MOST_LOOKS and gain + _HOPE * error > math.log(_CLEAR)
-
-    def _gain(self, together: Combination, current: Combination) -> tuple[int, float, float]:
-        """The runs that show how much faster a combination is than another, the logarithm of the
-        mean factor, and its standard error."""
-        places, before = self._places(together), self._places(current)
-        times = [math.log(self.runs[place].mean) for place in before]
-        scatter = self.spread
-        if len(times) >= THRESHOLDS.blocks:  # of which few may scatter less by chance
-            scatter = max(statistics.stdev(times), scatter / math.sqrt(len(times) - 1))
-        gains = []
-        for place in places:
-            near = sorted(range(len(before)), key=lambda each: abs(before[each] - place))[:_NEARBY]
-            own = math.log(self.runs[place].mean)
-            gains.append(statistics.mean(times[each] for each in near) - own)
-        if not gains:
-            return 0, 0.0, 0.0
-        error = scatter * math.sqrt(1 / len(gains) + 1 / min(len(before), _NEARBY))
-        return len(gains), statistics.mean(gains), error
-
-    def share(self, switch: Switch) -> float:
-        """The largest speedup by a switch, alone or added to others; 0 where it is unknown."""
-        known = {frozenset(each): each for each in self.combinations}
-        shares = [self.speedup((switch,))]
-        for names, combination in known.items():
-            rest = names - {switch}
-            if rest != names and rest in known and self.speedup(known[rest]):
-                shares.append(self.speedup(combination) / self.speedup(known[rest]))
-        return max(shares)
-
-    def is_hidden(self, switch: Switch) -> bool:
-        """Whether a switch was tried, but only where it does not help against what limits it."""
-        rests = [[each for each in row if each is not switch] for row in self.combinations]
-        tried = [rest for rest, row in zip(rests, self.combinations, strict=True) if rest != [*row]]
-        limits = {run.limit for rest in tried for run in self.of(tuple(rest))}
-        return bool(limits) and not limits & {*switch.helps}
-
-    def failure(self, combination: Combination) -> str:
-        """Why the last run of a combination says nothing, "" where it does."""
-        runs = self.of(combination)
-        return runs[-1].failure if runs else ""
-
-    def is_late(self, combination: Combination) -> bool:
-        """Whether the budget ended the last run of a combination, which may have been compiling."""
-        return any(run.status == TIMED_OUT for run in self.of(combination)[-1:])
-
-    def judgment(self, combination: Combination) -> checks.Judgment | None:
-        """How far results are from the unchanged program's; None where there are none."""
-        key = combination, len(self.runs)
-        if key not in self._judged:
-            runs = [run for run in self.of(combination) if not run.failure]
-            kinds = {switch.changes for switch in combination}
-            self._judged[key] = checks.judged(self.unchanged, self.perturbed, runs, kinds)
-        return self._judged[key]
-
-    def is_same(self, combination: Combination) -> bool:
-        """Whether results are those of the unchanged program, as far as its switches declare; not
-        known of one unchanged run."""
-        if len(self.unchanged) < FEWEST:
-            return True
-        judgment = self.judgment(combination)
-        return judgment is None or judgment.is_same
-
-    def is_perturbed(self, combination: Combination) -> bool:
-        """Whether perturbed runs show what becomes of other rounding and random numbers."""
-        kinds = {checks.KINDS[switch.changes] for switch in combination} - {""}
-        known = {run.perturbed for run in self.perturbed}
-        return {kind for kind in kinds if _is_possible(kind, self.unchanged[0])} <= known
-
-
-def _is_possible(kind: Perturbation, run: Result) -> bool:
-    """Whether a program can be perturbed so: JAX has no random numbers of its own."""
-    return bool(run.features & ({"torch", "jax"} if kind == "rounding" else {"torch"}))
-
-
 def _is_beside(switch: Switch) -> bool:
     """Whether what a compiler sees is as without a switch."""
     return switch.changes in _BESIDE or switch.group == _APART
-
-
-def declared(combination: Combination) -> Changes:
-    """What the switches of a combination change at most."""
-    return max((switch.changes for switch in combination), key=_ORDER.index, default="nothing")
 
 
 class _Spent(Exception):
@@ -320,7 +118,7 @@ class _Search:
     def worthy(self) -> set[Combination]:
         """The best so far, and the best in full precision if that gains clearly."""
         same, top = (best(self.evidence, level) for level in ("random", "precision"))
-        return {top, same if self.evidence.speedup(same) > _CLEAR else top} - {()}
+        return {top, same if self.evidence.speedup(same) > CLEAR else top} - {()}
 
     def promise(self, switch: Switch) -> float:
         """The logarithm of the gain to expect, by what limits the program and what has gained."""
@@ -337,7 +135,7 @@ class _Search:
             promise *= _ONCE_MORE
         rivals = [each for (each, *more) in evidence.combinations if not more]
         rivals = [each for each in rivals if switch.group and each.group == switch.group]
-        if any(gains(evidence, (each,), _CLEAR) for each in rivals if each is not switch):
+        if any(gains(evidence, (each,), CLEAR) for each in rivals if each is not switch):
             promise *= _AGAIN
         return promise
 
@@ -472,34 +270,30 @@ class _Search:
         """Run a combination until its verdict holds among all of them; whether it does."""
         while not self.is_decided(combination):
             pairs = len(self.evidence.pairs(combination))
-            noise = self.evidence.spread * math.sqrt(2 / max(pairs, 1))
-            speedup = self.evidence.speedup(combination)
-            if pairs >= _pair_limit(speedup, noise, most) or self.evidence.failure(combination):
+            if pairs >= self._most(combination, most) or self.evidence.failure(combination):
                 return False
             is_early = share < 1 and pairs >= THRESHOLDS.blocks
-            least = max(_PROMISING, math.exp(_NOISE * noise) if is_early else 0.0)
             is_hopeful = share == 1 and self.evidence.is_hopeful(combination, ())
-            used = self.used(self.cost(combination) + self.cost(()))
+            is_hopeful |= self.evidence.is_promising(combination, is_early=is_early)
             # Many more pairs show it, or there is no time.
-            if (speedup < least and not is_hopeful) or used > share:
+            if not is_hopeful or self.used(self.cost(combination) + self.cost(())) > share:
                 return False
             if self.evidence.runs[-1].switches:
                 self.run(())
             self.run(combination, is_paired=True)
         return True
 
+    def _most(self, combination: Combination, most: int) -> int:
+        """The pairs after which no verdict is expected: `most`, but more for a gain that is clear,
+        unless others are tried first."""
+        is_last = most > _EARLY_PAIRS and self.evidence.is_clear(combination)
+        return _LAST_PAIRS if is_last else most
+
     def is_decided(self, combination: Combination) -> bool:
         """Whether a verdict on a combination holds among those that will be tried."""
         comparison = self.evidence.comparison(combination) if combination else None
         count = max(_COMBINED * self.candidates, len(self.evidence.combinations))
         return comparison is not None and comparison.p_value * count < 1 - THRESHOLDS.level
-
-
-def _pair_limit(speedup: float, noise: float, most: int) -> int:
-    """The pairs after which no verdict is expected: `most`, but more for a gain that is clear
-    beside the `noise` of its mean, unless others are tried first."""
-    is_clear = speedup > max(_CLEAR, math.exp(_SPREADS * noise))
-    return _LAST_PAIRS if is_clear and most > _EARLY_PAIRS else most
 
 
 def _slowing(result: Result) -> float:
@@ -602,7 +396,7 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
         has_proof = any(map(trial.is_decided, evidence.combinations))
         is_late = (seconds > _FIRST or is_large) and not has_proof
         is_slow = trial.cost(together) > _SLOW * trial.cost(base)
-        if (is_late or is_slow) and evidence.speedup(base) > _CLEAR and base not in proven:
+        if (is_late or is_slow) and evidence.speedup(base) > CLEAR and base not in proven:
             proven.add(base)
             trial.prove(base, _EXTENDING, _EARLY_PAIRS)
             continue
@@ -644,31 +438,9 @@ def _perturb(trial: _Search, kind: Perturbation, most: int = 1) -> None:
     compare; to its end where that is near, as ends are compared too."""
     evidence = trial.evidence
     first, known = evidence.unchanged[0], [run.perturbed for run in evidence.runs]
-    is_possible = _is_possible(kind, first) and (most == 1 or trial.used(trial.cost(())) < 1)
+    is_possible = evidence.can_perturb(kind) and (most == 1 or trial.used(trial.cost(())) < 1)
     if first.results and known.count(kind) < most and is_possible:
         trial.run((), perturb=kind, grace=trial.whole_cost(()) * trial.is_short)
-
-
-def gains(evidence: Evidence, combination: Combination, least: float = _PROMISING) -> bool:
-    """Whether a combination seems to gain, with results that are the same as far as declared."""
-    return evidence.speedup(combination) > least and evidence.is_same(combination)
-
-
-def best(evidence: Evidence, level: Changes) -> Combination:
-    """The fastest combination that changes no more than `level`, of those that are as fast the one
-    of fewest switches; () where none gains."""
-    rows = [
-        combination
-        for combination in evidence.combinations
-        if _ORDER.index(declared(combination)) <= _ORDER.index(level)
-        and gains(evidence, combination)
-        and combination not in evidence.slower
-        and not evidence.skipped.keys() & set(combination)
-    ]
-    gained = {combination: evidence.speedup(combination) for combination in rows}
-    least = max(gained.values(), default=0.0) / evidence.step
-    fast = [combination for combination in rows if gained[combination] > least]
-    return min(fast, key=lambda each: (len(each), -gained[each]), default=())
 
 
 def _ranked(
@@ -677,14 +449,14 @@ def _ranked(
     """Switches that change no more than `level`, fastest first, without those that were no use,
     then what was not tried and costs little; of those that help against a `limit` also what was not
     tried alone."""
-    allowed, least = _ORDER.index(level), _NEAR / evidence.step
+    least = _NEAR / evidence.step
     tried = {switch for combination in evidence.combinations for switch in combination}
     alone = {switch: evidence.share(switch) for switch in candidates}
     return [
         switch
         for switch in sorted(candidates, key=lambda each: -alone[each])
         if switch not in evidence.skipped
-        and _ORDER.index(switch.changes) <= allowed
+        and is_within((switch,), level)
         and (
             alone[switch] > least
             or (switch not in tried and switch.typical > _LIKELY and _is_beside(switch))
@@ -781,7 +553,7 @@ def _needed(trial: _Search, combination: Combination) -> Combination:
 def _look_again(trial: _Search, candidates: Sequence[Switch]) -> None:
     """Once more what compiles and was ended by its limit, then those switches of which few runs
     don't show that they add little: where times scatter, one look is none."""
-    evidence, allowed = trial.evidence, _ORDER.index
+    evidence = trial.evidence
     for combination in filter(evidence.is_late, tuple(evidence.combinations)):
         if any(switch.start for switch in combination):
             trial.run_late(combination)
@@ -793,15 +565,15 @@ def _look_again(trial: _Search, candidates: Sequence[Switch]) -> None:
         current = trial.base = best(evidence, level)
         for switch in candidates:
             together = _added(current, switch) or current
-            is_allowed = allowed(declared(together)) <= allowed(level)
-            if is_allowed and evidence.is_hopeful(together, current) and together != current:
+            is_new = together != current and is_within(together, level)
+            if is_new and evidence.is_hopeful(together, current):
                 current = trial.base = _added_to(trial, current, switch, together)
 
 
 def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
     """Pairs of the best combinations, then of single switches, as long as there is time."""
     evidence, trial.base = trial.evidence, ()
-    if len(evidence.unchanged) < FEWEST and trial.used(trial.cost(())) < 1:
+    if not evidence.is_repeated and trial.used(trial.cost(())) < 1:
         trial.run(())
     if evidence.combinations:
         _perturb(trial, "rounding")

@@ -15,6 +15,7 @@ from profkit.capture.copies import check_size
 from profkit.capture.written import copy_small, listed, put_back
 from profkit.core.errors import EnvironmentProblem
 from profkit.timing.measurement import Tell
+from profkit.trial.evidence import Combination
 from profkit.trial.outcome import outcome
 from profkit.trial.perturbed import perturbed
 from profkit.trial.prepared import Prepared
@@ -29,7 +30,7 @@ from profkit.trial.run import (
     run_program,
     variables_of,
 )
-from profkit.trial.search import Combination, search
+from profkit.trial.search import search
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import TrialFile
 from profkit.trial.whole import confirmed

@@ -6,49 +6,36 @@ Of a program that no switch applies to, how kernels respond to perturbations of 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from profkit.core.duration import duration
 from profkit.core.grouping import grouped
 from profkit.core.unit_words import plural_of
+from profkit.core.yaml_files import shipped_yaml
 from profkit.timing.verdict import reason_words
+from profkit.trial.evidence import THRESHOLDS
 from profkit.trial.responses import PERTURBATIONS
 from profkit.trial.run import WALL
-from profkit.trial.search import THRESHOLDS
 from profkit.trial.switch import Switch
 from profkit.trial.trial_file import KernelResponses, Response, TrialFile, TrialRow
 from profkit.ui import document as doc
 from profkit.ui.text import factor, number, percent, plural
 
-_LIMITS = {
-    "input": "waits for its input",
-    "host": "device waits for the host",
-    "device": "device is busy",
-    "": "",
-}
-_GROUPS = (
-    ("unverified", "Faster, not verified"),
-    ("slower", "Slower"),
-    ("no difference", "No difference"),
-    ("undecided", "Undecided"),
-    ("changes results", "Changes results"),
-    ("failed", "Failed"),
-    ("not applicable", "Not applicable"),
-    ("not tried", "Not tried"),
-)
-_PROVEN = {
-    "same results": {"nothing", "rounding"},
-    "other random numbers: compare your own metric": {"random"},
-    "lower precision": {"precision"},
-}
-_STATES = {
-    "as before": "Put back as before",
-    "changed": "Changed, and not put back (--in-copy keeps them)",
-    "removed": "New, and removed",
-    "new": "New, and not removed",
-}
+
+class _Words(Struct, frozen=True):
+    """What limits, kinds of rows, changes of proven ones and states of files are called."""
+
+    limits: Mapping[str, str]
+    groups: Mapping[str, str]
+    proven: Mapping[str, frozenset[str]]
+    states: Mapping[str, str]
+
+
+_WORDS = msgspec.convert(shipped_yaml("profkit.trial", "words.yaml"), _Words)
 _NAMED = 5  # files, chosen: a line of a terminal
 _LISTED = {"not applicable", "not tried"}
 
@@ -59,7 +46,7 @@ def trial_document(trial: TrialFile) -> doc.Document:
     blocks.append(doc.Paragraph(_circumstances(trial)))
     if trial.interrupted:
         blocks.append(doc.Note("Interrupted: this is what was measured until then."))
-    for title, changes in _PROVEN.items():
+    for title, changes in _WORDS.proven.items():
         rows = [r for r in trial.rows if r.status == "faster" and r.changes in changes]
         blocks += _proven(trial, title, rows)
     if trial.unchanged and not any(row.status == "faster" for row in trial.rows):
@@ -73,12 +60,11 @@ def trial_document(trial: TrialFile) -> doc.Document:
 def _circumstances(trial: TrialFile) -> str:
     runs = f"{plural(trial.runs, 'run')} in {duration(trial.seconds)}"
     words = [", ".join(filter(None, (trial.gpu, trial.framework, runs))) + "."]
-    unchanged = trial.unchanged
-    if unchanged:
+    if unchanged := trial.unchanged:
         spread = f" ±{percent(unchanged.spread)} between runs" if unchanged.spread else ""
         of = "for" if unchanged.unit == WALL else "per"
         time = f"Unchanged: {number(unchanged.seconds, 's', 3)} {of} {unit_name(unchanged.unit)}"
-        limit = _LIMITS[unchanged.limit if trial.gpu or unchanged.limit == "input" else ""]
+        limit = _WORDS.limits[unchanged.limit if trial.gpu or unchanged.limit == "input" else ""]
         words.append(f"{time}{spread}; {limit}".rstrip("; ") + ".")
         if unchanged.faulty:
             words.append(f"No gain is verified: {unchanged.faulty}.")
@@ -97,11 +83,11 @@ def _circumstances(trial: TrialFile) -> str:
 def written_words(trial: TrialFile) -> str:
     """Which files the runs wrote, and as what they are left."""
     states = grouped(
-        (_STATES[each.state], each.path + (f" (as before: {each.copy})" if each.copy else ""))
+        (_WORDS.states[each.state], each.path + (f" (as before: {each.copy})" if each.copy else ""))
         for each in trial.written
     )
     words = ". ".join(f"{state}: {_first(paths)}" for state, paths in states.items())
-    return f"These runs wrote files, whose contents were not compared. {words}."
+    return f"Files were written during these runs; their contents were not compared. {words}."
 
 
 def _first(paths: Sequence[str]) -> str:
@@ -175,7 +161,7 @@ def _others(trial: TrialFile) -> Iterator[doc.Block]:
     if not trial.framework and all(row.status == "not applicable" for row in trial.rows):
         yield doc.Paragraph("No switch applies: it uses neither torch nor JAX.")
         return
-    for status, title in _GROUPS:
+    for status, title in _WORDS.groups.items():
         if status == "not tried" and not trial.interrupted:
             title = "Not tried, for lack of time"
         if status == "not applicable" and not trial.unchanged.whole:

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from profkit.trial import checks
 from profkit.trial.checks import Ends
+from profkit.trial.evidence import Evidence
 from profkit.trial.outcome import fastest, preparations
 from profkit.trial.run import TIMED_OUT, Perturbation, Result
-from profkit.trial.search import Evidence
 from profkit.trial.trial_file import Status, TrialFile, TrialRow
 from profkit.ui.text import number
 

@@ -19,9 +19,10 @@ from pathlib import Path
 
 import msgspec
 
+from profkit.trial.evidence import Combination
 from profkit.trial.outcome import outcome
 from profkit.trial.run import Perturbation, Result
-from profkit.trial.search import Combination, search
+from profkit.trial.search import search
 from profkit.trial.switch import all_switches
 from profkit.trial.trial_file import Limit, TrialFile
 

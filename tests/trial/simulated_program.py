@@ -4,9 +4,10 @@ import math
 import random
 from dataclasses import dataclass, field
 
+from profkit.trial.evidence import Combination
 from profkit.trial.outcome import outcome
 from profkit.trial.run import Perturbation, Result
-from profkit.trial.search import Combination, search
+from profkit.trial.search import search
 from profkit.trial.switch import Switch, all_switches
 from profkit.trial.trial_file import TrialFile, TrialRow
 

@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from profkit.trial.evidence import Evidence
 from profkit.trial.launches import LaunchRecord, compiled_library, read_launches, recording
 from profkit.trial.outcome import outcome
 from profkit.trial.perturbed import perturbed
 from profkit.trial.responses import PERTURBATIONS
 from profkit.trial.run import Result
-from profkit.trial.search import Evidence
 from profkit.trial.trial_file import TrialFile
 from profkit.trial.view import trial_document
 from profkit.ui.document import Table

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from profkit.core.errors import EnvironmentProblem
 from profkit.trial.checks import judged, spread
+from profkit.trial.evidence import Evidence
 from profkit.trial.outcome import outcome
 from profkit.trial.run import WALL, Extent, Result, run_program
-from profkit.trial.search import Evidence
 from tests.trial.torch_forks import SWITCHES, TorchForks, torch_forks
 
 

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from profkit.trial.evidence import Combination, Evidence, best
 from profkit.trial.outcome import outcome
 from profkit.trial.run import TIMED_OUT, Result
-from profkit.trial.search import Combination, Evidence, best, search
+from profkit.trial.search import search
 from profkit.trial.trial_file import TrialFile
 from profkit.trial.view import trial_document
 from profkit.trial.whole import confirmed

@@ -11,9 +11,9 @@ import pytest
 from msgspec import structs
 
 from profkit.trial.checks import judged, missing_output
+from profkit.trial.evidence import Evidence
 from profkit.trial.outcome import outcome
 from profkit.trial.run import WALL, Extent, Result, run_program
-from profkit.trial.search import Evidence
 from profkit.trial.trial_file import Changes
 from tests.conftest import ROOT
 from tests.trial.imitated_torch import write_torch

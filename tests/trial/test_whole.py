@@ -3,9 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
+from profkit.trial.evidence import Evidence
 from profkit.trial.outcome import outcome
 from profkit.trial.run import TIMED_OUT, Perturbation, Result
-from profkit.trial.search import Evidence, search
+from profkit.trial.search import search
 from profkit.trial.trial_file import TrialFile
 from profkit.trial.view import trial_document
 from profkit.trial.whole import confirmed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.capture.written import put_back
+from profkit.capture.written import listed, put_back
 from profkit.trial.run import KEPT, Extent, run_program
 from tests.trial.test_program import cli
 
@@ -252,3 +252,16 @@ def test_the_answer_names_what_was_written(tmp_path: Path, *, copied: bool) -> N
     states = {each["path"]: each["state"] for each in trial["written"]}
     assert states == dict.fromkeys(paths, "as before")
     assert (outside.read_text(), inside.read_text()) == ("mine", "mine")
+
+
+def test_where_profkit_prints_to_is_no_file_of_runs(tmp_path: Path) -> None:
+    output = os.dup(1)
+    try:
+        os.dup2(os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT), 1)
+        before = listed(tmp_path, but=tmp_path / "trial")
+        os.write(1, b"progress")
+        (tmp_path / "other").touch()
+        rows = put_back(tmp_path / "trial", tmp_path, before=before)
+    finally:
+        os.dup2(output, 1)
+    assert [(each.path, each.state) for each in rows] == [("other", "new")]
