@@ -138,8 +138,8 @@ print(loss.item(), dict(counters["stats"]))
 """
 
 
-def test_programs_that_compile_have_the_same_graphs(tmp_path: Path) -> None:
-    result = run(tmp_path, COMPILED)
+def test_programs_that_compile_have_the_same_graphs(tmp_path: Path, forks: TorchForks) -> None:
+    result = run(tmp_path, COMPILED, forks=forks)
     assert result.failure == ""
     assert result.output == without_hooks(tmp_path)
     assert {"forward of OptimizedModule", "calls of scaled", "calls of step"} <= set(result.results)
@@ -374,8 +374,10 @@ for step in range(60):
 
 
 @pytest.mark.parametrize("switches", [[], ["compile"]])
-def test_compiling_once_more_is_no_part_of_the_steps(tmp_path: Path, switches: list[str]) -> None:
-    result = run(tmp_path, f"own = {not switches}\n{EVALUATED}", *switches)
+def test_compiling_once_more_is_no_part_of_the_steps(
+    tmp_path: Path, forks: TorchForks, switches: list[str]
+) -> None:
+    result = run(tmp_path, f"own = {not switches}\n{EVALUATED}", *switches, forks=forks)
     assert (result.failure, result.unit, result.units) == ("", "optimizer", 60)
     assert 50 <= len(result.times) <= 55
     assert max(result.times) < 0.2
