@@ -403,7 +403,7 @@ def _screen(trial: _Search, candidates: Sequence[Switch], share: float) -> None:
         seen.add(together)
         is_only = not evidence.combinations and trial.used(trial.cost(together)) <= 1
         if is_only and not trial.fits(together):  # its gain may leave time to prove it
-            trial.run(together)
+            _is_idle(trial, switch, trial.run(together))
         else:
             trial.base = _added_to(trial, base, switch, together)
             is_wrong = evidence.failure(together) or not evidence.is_same(together)

@@ -286,10 +286,10 @@ def test_a_dataset_without_indices_is_read_by_one_worker(
     ("reading", "change", "is_changing", "failure"),
     [("pass", "pass", False, ""), ("self.seen += 1", "pass", True, ""),
      ("note(index)", "pass", True, ""),
-     ("next(self.rest)", "pass", True, "dataset while workers read it: rest"),
+     ("next(self.rest)", "pass", True, "dataset changed while workers read it: rest"),
      ("self.options.used", "options.steps = step", False, ""),
-     ("pass", "rows.scale = 1 + step // 9", True, "dataset while workers read it: scale"),
-     ("pass", "rows.scale = step + 1", True, "dataset while workers read it: scale")],
+     ("pass", "rows.scale = 1 + step // 9", True, "dataset changed while workers read it: scale"),
+     ("pass", "rows.scale = step + 1", True, "dataset changed while workers read it: scale")],
 )  # fmt: skip
 def test_workers_read_no_dataset_that_changes_meanwhile(
     tmp_path: Path, forks: TorchForks, reading: str, change: str, is_changing: bool, failure: str

@@ -56,7 +56,7 @@ def _watch_workers(program: Any, early: Any) -> None:
         was."""
         read = functools.partial(record.state, batches._dataset, batches._collate_fn)
         if batches in begun and (name := watch.difference(begun[batches], read, is_due=is_due)):
-            raise RuntimeError(f"the program changes its dataset while workers read it: {name}")
+            raise RuntimeError(f"its dataset changed while workers read it: {name}")
 
     @functools.wraps(iterate)
     def iterated(loader: Any) -> Any:
