@@ -124,21 +124,21 @@ def _row(evidence: Evidence, combination: Combination, verdict: Comparison | Non
         comparison=verdict and replace(verdict, a="unchanged", b=" + ".join(row.switches)),
         difference=finite(judgment.difference) if judgment else None,
         allowed=finite(judgment.allowed) if judgment else None,
-        prepares=tuple(_prepares(evidence, combination)),
+        prepares=tuple(_prepares(evidence, combination, verdict)) if verdict else (),
     )
 
 
-def _prepares(evidence: Evidence, combination: Combination) -> Iterator[Preparation]:
+def _prepares(
+    evidence: Evidence, combination: Combination, verdict: Comparison
+) -> Iterator[Preparation]:
     """What compiling takes, by the longest first run of a combination that compiles the same, and
     the median of later ones; nothing of single runs."""
     compiling = [switch for switch in combination if switch.start]
     later = [run for run in evidence.of(combination) if not run.failure][1:]
     before = evidence.unchanged
-    if not compiling or not later or before[0].unit == WALL:
+    if not compiling or not later or before[0].unit == WALL or verdict.low <= 1:
         return
     unit, other = (statistics.median(run.mean for run in runs) for runs in (later, before))
-    if unit >= other:
-        return
     has_process = any(switch.environment for switch in combination)
     rest = statistics.median(
         run.seconds - run.units * run.mean + run.start * has_process for run in before[1:]
@@ -150,12 +150,13 @@ def _prepares(evidence: Evidence, combination: Combination) -> Iterator[Preparat
     )
     again = statistics.median(run.seconds for run in later)
     more = (max(each - later[0].units * unit - rest, 0.0) for each in (cold, again))
-    yield from preparations(more, other - unit)
+    yield from preparations(more, other, verdict)
 
 
-def preparations(seconds: Iterable[float], saved: float) -> Iterator[Preparation]:
-    """What takes so many seconds, of a unit that saves some."""
-    return (Preparation(each, math.ceil(each / saved)) for each in seconds)
+def preparations(seconds: Iterable[float], unit: float, gain: Comparison) -> Iterator[Preparation]:
+    """What takes so many seconds, beside a gain of what takes `unit` seconds."""
+    most, least = (unit - unit / speedup for speedup in (gain.high, gain.low))
+    return (Preparation(s, (math.ceil(s / most), math.ceil(s / least))) for s in seconds)
 
 
 def _status(

@@ -20,10 +20,10 @@ Status = Literal[
 
 class Preparation(Model, frozen=True):
     """What a run takes besides its units' time: `seconds` more than an unchanged one, which a gain
-    makes up for in so many `units`."""
+    makes up for in so many `units`, at the ends of its interval."""
 
     seconds: float
-    units: int
+    units: tuple[int, int]
 
 
 class TrialRow(Model, frozen=True, kw_only=True):

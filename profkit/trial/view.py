@@ -114,8 +114,7 @@ def _proven(trial: TrialFile, title: str, rows: Sequence[TrialRow]) -> Iterator[
 
 def _speedup(row: TrialRow) -> tuple[str, str]:
     assert row.comparison is not None
-    comparison = row.comparison
-    return factor(comparison.speedup), f"[{comparison.low:.2f}, {comparison.high:.2f}]"
+    return factor(row.comparison.speedup), f"[{row.comparison.low:.2f}, {row.comparison.high:.2f}]"
 
 
 def _apart(row: TrialRow) -> str:
@@ -142,16 +141,17 @@ def _compiling(row: TrialRow, unit: str) -> str:
     head, of, name = unit.partition(" of ")
     units = f"{plural_of(head)}{of}{name}"
     first, later = (
-        f"roughly {duration(each.seconds)}, which {_rounded(each.units)} {units} make up for"
-        if each.units > 1
+        f"roughly {duration(each.seconds)}, which {_range(*each.units)} {units} make up for"
+        if each.units[-1] > 1
         else "hardly anything"
         for each in row.prepares
     )
     return f"What it compiles takes a first run {first}, and a later one {later}."
 
 
-def _rounded(amount: int) -> str:
-    return f"{float(f'{amount:.2g}'):,.0f}"
+def _range(*ends: int) -> str:
+    """From the least to the most, rounded to two digits."""
+    return " to ".join(dict.fromkeys(f"{float(f'{end:.2g}'):,.0f}" for end in ends))
 
 
 def _others(trial: TrialFile) -> Iterator[doc.Block]:

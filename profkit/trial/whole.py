@@ -110,14 +110,14 @@ def _as_whole(
     trial: TrialFile, row: TrialRow, before: Sequence[Result], after: Sequence[Result]
 ) -> TrialRow:
     """A row with what compiling takes as whole runs show it: their processes start and end too."""
-    unit = trial.unchanged
-    if not (row.prepares and row.speedup and unit and after and before[0].is_whole):
+    unit, gain = trial.unchanged, row.comparison
+    if not (row.prepares and gain and unit and after and before[0].is_whole):
         return row
-    saved = unit.seconds - unit.seconds / row.speedup
-    whole = after[-1].seconds - before[0].seconds + unit.units * saved
+    saved = unit.units * (unit.seconds - unit.seconds / gain.speedup)
+    whole = after[-1].seconds - before[0].seconds + saved
     more = max(whole - row.prepares[-1].seconds, 0.0)
     seconds = (each.seconds + more for each in row.prepares)
-    return replace(row, prepares=tuple(preparations(seconds, saved)))
+    return replace(row, prepares=tuple(preparations(seconds, unit.seconds, gain)))
 
 
 def _name(names: Names) -> str:

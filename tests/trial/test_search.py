@@ -375,12 +375,13 @@ def test_what_compiles_is_tried_again_in_the_time_that_is_left() -> None:
     cold, warm = row(trial, "compile").prepares
     assert cold.seconds == pytest.approx(48 + 20 + 12 - 12, abs=3)  # 60 units are within the 12 s
     assert warm.seconds == pytest.approx(20, abs=3)
-    assert cold.units == pytest.approx(cold.seconds / 0.01, rel=0.1)  # 10 ms of 30 are saved
+    assert cold.units[0] < cold.seconds / 0.01 < cold.units[1]  # 10 ms of 30 are saved
     words = str(trial_document(trial).blocks)
-    assert "first run roughly 69 s, which 6,900 optimizer steps make up for, and a later" in words
+    steps = "6,800 to 7,100 optimizer steps"
+    assert f"first run roughly 69 s, which {steps} make up for, and a later" in words
     assert trial.unchanged is not None
     of_module = replace(trial, unchanged=replace(trial.unchanged, unit="forward of Net"))
-    assert "6,900 forwards of Net make up for" in str(trial_document(of_module).blocks)
+    assert "7,100 forwards of Net make up for" in str(trial_document(of_module).blocks)
 
 
 def test_a_gain_that_noise_hides_in_one_run_is_looked_at_again() -> None:
