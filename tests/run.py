@@ -65,7 +65,6 @@ EXAMINING = {
 IDLE = {
     "callables/test_recording.py", "capture/test_watchdog.py", "recording/test_application.py",
     "recording/test_early.py", "study/test_baseline.py", "study/test_many_gpus.py",
-    "trial/test_kernel_trial.py",
 }  # fmt: skip
 """Files that wait for half to four fifths of their time: one of them runs beside the others."""
 LONG: Mapping[str, float] = {

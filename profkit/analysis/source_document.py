@@ -121,7 +121,7 @@ def source_document(
     launch, view, others = inside.launch, inside.view, report.groups[1:]
     blocks: list[doc.Block] = [
         doc.Heading(report.path, 1),
-        doc.Lines((doc.strong(launch.name), panels.title(launch))),
+        doc.Lines((doc.strong(shorten(launch.name, 2 * width)), panels.title(launch))),
         *map(doc.Note, launch.warnings),
         *(_phases(inside.timeline, width) if inside.timeline else [_remark(_UNSAMPLED)]),
     ]
@@ -140,8 +140,7 @@ def source_document(
         ranks = {rank for spot in shown for rank in spot.findings}
         if located := [item for item in findings if item.rank in ranks]:
             where = "lines" if view.files and not sass else "instructions"
-            note = words.legend(checklist)
-            blocks.append(doc.Heading(f"Findings at these {where}", note=note))
+            blocks.append(doc.Heading(f"Findings at these {where}", note=words.legend(checklist)))
             blocks += findings_in_short(located)
     if others:
         kind = "selected kernel" if len(report.launches) < report.recorded else "kernel"

@@ -237,8 +237,8 @@ def _groups(application: Application) -> Iterator[doc.Table]:
         for group in shown
     )
     unknown = [group.name for group in groups if not group.is_explained]
-    note = f"{percent(explained_share(groups))} of the kernels' time has a finding or a limit"
-    note += f"; not: {', '.join(map(literal, unknown))}" if unknown else ""
+    note = f"{percent(explained_share(groups))} of the kernels' time has a finding or a known limit"
+    note += f"; by kind alone: {', '.join(map(literal, unknown))}" if unknown else ""
     yield doc.Table("What limits kernels", ("Group", "Share", "Launches", "Limit"), rows, note)
     yield from launchers((group.name, group.callers) for group in shown)
 

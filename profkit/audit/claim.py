@@ -125,6 +125,15 @@ class Claim:
         figures = {name: value for name, value in self.figures.items() if name not in names}
         return replace(self, **part(NOTHING, *set(names) - UNITS.keys()) | {"figures": figures})
 
+    @property
+    def with_kind_of_share(self) -> Claim:
+        """The claim, its share of "peak" that of the only kind of rate or peak that it has."""
+        kinds = {name.split("_")[0] for name in self.figures if name.endswith(("_rate", "_peak"))}
+        if "share" not in self.figures or kinds not in ({"flop"}, {"byte"}):
+            return self
+        kind = {"share": f"{kinds.pop()}_share"}
+        return replace(self, figures={kind.get(k, k): each for k, each in self.figures.items()})
+
     def __getitem__(self, quantity: str) -> Figure | None:
         return self.figures.get(quantity)
 

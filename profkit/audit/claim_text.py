@@ -258,11 +258,7 @@ def _share_kind(reading: Reading) -> None:
         for kind in ("flop", "byte"):
             if {f"{kind}_rate", f"{kind}_peak"} <= reading.claim.figures.keys() - reading.several:
                 reading.take_figure(alone[0], f"{kind}_share", alone[0].lastindex or 1, "%")
-    figures = reading.claim.figures
-    kinds = {name.split("_")[0] for name in figures if name.endswith(("_rate", "_peak"))}
-    if "share" in figures and len(kinds) == 1 and kinds <= {"flop", "byte"}:
-        reading.claim = reading.claim.without("share")
-        reading.put(f"{kinds.pop()}_share", figures["share"])
+    reading.claim = reading.claim.with_kind_of_share
 
 
 def _quotient(reading: Reading) -> None:

@@ -236,14 +236,13 @@ def _own_fields(items: _Items, place: _Place) -> tuple[Claim, dict[str, printed.
     own = NOTHING
     rest: dict[str, printed.Node] = {}
     for key, value in items.items():
-        fields = _field(key, value, items, place)
-        if fields is None:
+        if (fields := _field(key, value, items, place)) is None:
             rest[key] = value
         else:
             own = fields.over(own)
     if place.record:
         own = _record_fields(rest, items, place).over(own)
-    return own, rest
+    return own.with_kind_of_share, rest
 
 
 _REPEATED = {"seconds": "time", "flop_rate": "flop_rate"}

@@ -40,9 +40,7 @@ def shares(subject: Subject) -> Iterator[Check]:
             replace(span, calculation=span.calculation + subject.lender_words)
             for span in quotients(_rates(subject, kind), peaks, "1")
         ]
-        yield from subject.check(
-            "share_of_peak", share, spans, should_be=_right_quotient, slack=slack
-        )
+        yield from subject.check("share_of_peak", share, spans, should_be=_quotient, slack=slack)
 
 
 def _rates(subject: Subject, kind: str) -> list[Span]:
@@ -51,10 +49,9 @@ def _rates(subject: Subject, kind: str) -> list[Span]:
     return subject.spans(f"{kind}_rate") or quotients(amounts, subject.spans("time"), _UNITS[kind])
 
 
-def _right_quotient(span: Span) -> str:
+def _quotient(span: Span) -> str:
     """What rate over peak is, which need not be possible."""
-    impossible = span.value > 1 + PEAK_SLACK
-    return f"{span}{', which itself exceeds the peak' if impossible else ''}"
+    return f"{span}{', which itself exceeds the peak' if span.value > 1 + PEAK_SLACK else ''}"
 
 
 def peak(subject: Subject) -> Iterator[Check]:

@@ -112,21 +112,24 @@ class FindingChange(Struct, frozen=True):
         return self.status is Status.new or (self.status is Status.worsened and is_larger)
 
     @property
+    def is_lasting(self) -> bool:
+        """Whether both reports have the finding, of a defect that counts in both."""
+        lasting = {Status.unchanged, Status.improved, Status.worsened}
+        return self.status in lasting and not self.has_come
+
+    @property
     def is_reported(self) -> bool:
         """Whether it is shown by default: it changed, and where one side has it is worth a fix;
         never where a side lacks what its size rests on."""
         if any(side and side.lacking for side in (self.before, self.after)):
             return False
-        match self.status:
-            case Status.unchanged | Status.unknown:
-                return False
-            case Status.new | Status.unmasked:
-                return self.speedup_after >= WORTH
-            case Status.masked:
-                return self.speedup_before >= WORTH
-            case Status.resolved:
-                return not self.speedup_before < WORTH
-        return True
+        if self.status in {Status.unchanged, Status.unknown}:
+            return False
+        if self.status in {Status.new, Status.unmasked}:
+            return self.speedup_after >= WORTH
+        if self.status is Status.masked:
+            return self.speedup_before >= WORTH
+        return self.status is not Status.resolved or not self.speedup_before < WORTH
 
 
 class Limit(Model, frozen=True):

@@ -127,11 +127,10 @@ def outcome(kernel: KernelDiff) -> Iterable[str]:
         yield cause_words(cause)
     if new and kernel.change is Change.regressed:
         yield ", ".join(finding(change) for change in new[:_RESOLVED_SHOWN])
-    limit = kernel.limit
+    limit, lasting = kernel.limit, [each for each in kernel.findings if each.is_lasting]
+    yield from (f"{c.category} on both sides" for c in lasting if c.after and c.after.rule.first)
     if limit and limit.name not in {change.category for change in resolved}:
-        lasting = {Status.unchanged, Status.improved, Status.worsened}
-        still = {change.category for change in kernel.findings if change.status in lasting}
-        word = "still" if limit.name in still else "now"
+        word = "still" if limit.name in {each.category for each in lasting} else "now"
         if limit.busy is None:
             doubt = "" if limit.certain else " (low confidence)"
             yield f"first finding {word} {limit.name}{doubt}"

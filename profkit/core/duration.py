@@ -23,8 +23,7 @@ def parse_duration(option: str, text: str | None) -> float | None:
 
 def duration(seconds: float) -> str:
     """Seconds, minutes or hours, to two digits or more."""
-    if seconds < 10:
-        return f"{seconds:.2g} s"
     if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+        return f"{seconds:.{'2g' if seconds < 10 else '0f'}} s"
+    minutes = seconds / 60
+    return f"{float(f'{minutes:.2g}'):g} min" if minutes < 100 else f"{minutes / 60:.1f} h"

@@ -48,7 +48,8 @@ def compose_yaml(text: str) -> yaml.Node | None:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 0
-        raise WrongFormat(f"is not YAML ({brief_words(error)})", line=line) from None
+        problem = getattr(error, "problem", None) or brief_words(error)
+        raise WrongFormat(f"is not YAML ({problem})", line=line) from None
 
 
 class _Part(NamedTuple):

@@ -74,10 +74,7 @@ def _out_of_bounds(values: Mapping[str, float]) -> Iterator[str]:
         bounds, value = catalog().quantities[name].within, values[name]
         reading = f"{value:.1%}" if bounds == (0, 1) else f"{value:.4g}"
         limit = "above 100%" if bounds == (0, 1) and value > 1 else "out of range"
-        yield (
-            f"invalid measurement: {name} is {reading}, {limit} (its counters may be of different "
-            "replay passes); ignore it for this launch"
-        )
+        yield f"invalid measurement: {name} is {reading}, {limit}; findings leave it out"
 
 
 def _disagreements(values: Mapping[str, float], gpu: Gpu) -> Iterator[str]:

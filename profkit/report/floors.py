@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from profkit.report.checks import BOUND_TOLERANCE
 from profkit.report.resources import RESOURCES
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def floors(values: Mapping[str, float]) -> tuple[Floor, ...]:
     candidates = [
         Floor(name, label, values[name], values[name] * duration / REACH.get(name, 1.0))
         for name, label in RESOURCES.items()
-        if name in values and not math.isnan(values[name])
+        if values.get(name, math.nan) <= 1 + BOUND_TOLERANCE
     ]
     return tuple(sorted(candidates, key=lambda floor: -floor.seconds))
 

@@ -256,7 +256,7 @@ class Checklist:
 
     def __repr__(self) -> str:
         extent = f"{plural(self.rules, 'rule')} on {plural(self.kernels, 'kernel')}"
-        lacking = f", {plural(len(self.lacking), 'rule')} not evaluated" if self.lacking else ""
+        lacking = f", {plural(len(self.lacking), 'rule')} lacking data" if self.lacking else ""
         count, every = len(self.rule_items), len(self.findings)
         kernels = f" ({every} counting each kernel and facet)" if every > count else ""
         head = f"<Checklist: {plural(count, 'finding')}{kernels}, {extent}{lacking}"

@@ -142,7 +142,7 @@ def checklist_blocks(
     if remarks := _remarks(report, checklist, report.path if brief else None, complete=complete):
         yield Facts("", remarks, gap=True)
     if checklist.lacking and not brief:
-        yield Heading("Rules not evaluated, and their missing quantities", 3)
+        yield Heading("Rules lacking data, and their missing quantities", 3)
         rows = (Row(code(rule), missing) for rule, missing in words.lacks(checklist))
         yield Facts("", tuple(rows), indent=4)
 
@@ -355,7 +355,7 @@ def _remarks(
     rows.append(Row("demonstrated", words.proven(checklist.proofs)))
     rows += _named("ncu's rules", [*words.ncu_advice(checklist, report.groups)], complete=complete)
     lines = words.unevaluated_lines(checklist, report.session, path)
-    return _known([*rows, *(Row("not evaluated", line) for line in lines)])
+    return _known([*rows, *(Row("lacking data", line) for line in lines)])
 
 
 def _named(label: str, kernels: Sequence[tuple[str, str]], *, complete: bool) -> Iterator[Row]:
@@ -411,7 +411,7 @@ def overview_blocks(report: ReportSummary, checklist: Checklist, width: int) -> 
                 for group in checklist.numerics
             ),
             *_named("ncu's rules", [*words.ncu_advice(checklist, report.groups)], complete=False),
-            *(Row("not evaluated", line) for line in lines),
+            *(Row("lacking data", line) for line in lines),
         ]
     )
     yield from [Facts("", rows, gap=True)] if rows else []

@@ -648,11 +648,11 @@ class _Kernels(_Table[Group]):
 
     def _recorded(self, name: str, index: int) -> float:
         """A quantity of a kernel; a unit or state that its architecture lacks takes none of it."""
-        if name in SAMPLED:
+        launch = self.subjects[index].typical
+        if name in SAMPLED or name in launch.impossible:
             return math.nan
         if name in CONTEXT:
             return self._context(name, index)
-        launch = self.subjects[index].typical
         is_use = name in RESOURCES or name.startswith("stall_")
         return 0.0 if is_use and launch.why_missing(name) == NOT_HERE else launch.get(name)
 

@@ -48,8 +48,8 @@ _LEFT_OUT = f"savings below {_LEAST} of a kernel left out"
 _REACHED = f"{REACH['dram_busy']:.0%} of peak"
 _TENSOR = f"FLOP (tensor cores at {REACH['tensor_busy']:.0%})"
 HEADROOM = (
-    "Headroom: speedup that a kernel's present DRAM traffic "
-    f"(at {_REACHED}), {_TENSOR} and launch allow"
+    f"Headroom: speedup that a kernel's DRAM traffic (at {_REACHED}), {_TENSOR} "
+    "and launch allow without the waste that findings name"
 )
 NEEDED = (
     f"Headroom keeps the recorded DRAM bytes (at {_REACHED}), {_TENSOR} and "
@@ -57,7 +57,7 @@ NEEDED = (
 )
 BAR = "of the time; exposed: latency, imbalance, tail"
 DEMONSTRATED = "Demonstrated speedup"
-NO_TIMELINE_FINDING = "No limit of a step was found that a fix would relieve by 2% or more."
+NO_TIMELINE_FINDING = "No limit of a step is known that a fix would relieve by 2% or more."
 FIRST = "Fix first, then record again: until then, estimates for these kernels are not valid"
 CAUSES = "Causes, the most promising first"
 TRYING = "Worth trying after them"
@@ -106,16 +106,16 @@ factor = numbers.factor
 
 
 def headroom(headroom: Headroom | None) -> str:
-    """How far a kernel is from what its work allows: `4.8x above what its DRAM traffic and FLOP
-    need`; "" where it is unknown."""
+    """How far a kernel is from what its work allows: `4.8x above what needed DRAM traffic and FLOP
+    take`; "" where it is unknown."""
     if headroom is None:
         return ""
     if headroom.floor == LAUNCH:
         needs = f"a launch takes ({number(SHORTEST, 's')})"
     elif headroom.flop_recorded:
-        needs = "its DRAM traffic and FLOP need"
+        needs = "needed DRAM traffic and FLOP take"
     else:
-        needs = f"its DRAM traffic needs ({_NO_FLOP})"
+        needs = f"needed DRAM traffic takes ({_NO_FLOP})"
     return f"{factor(headroom.factor)} above what {needs}"
 
 
@@ -141,14 +141,14 @@ def headroom_legend(cells: Iterable[str]) -> str:
 
 def kernel_columns(checklist: Checklist | None) -> Mapping[str, Callable[[Group], str]]:
     """What a table of kernels has of their checklist: the variants that a kernel is of, in a report
-    of several, and its headroom: `4.8x, same DRAM`."""
+    of several, and its headroom: `4.8x, then DRAM`."""
     if checklist is None:
         return {}
 
     def headroom(group: Group) -> str:
         most = checklist.headroom_of(group)
         unknown = UNKNOWN_FLOP if most and not most.flop_recorded else ""
-        return f"{factor(most.factor)}, same {_FLOORS[most.floor]}{unknown}" if most else ""
+        return f"{factor(most.factor)}, then {_FLOORS[most.floor]}{unknown}" if most else ""
 
     def variant(group: Group) -> str:
         names = dict.fromkeys(map(checklist.wholes.name, group.launches))
@@ -205,7 +205,7 @@ def _bound(item: Finding, estimate: Estimate) -> Iterator[str]:
         each = " per launch" if item.group.count > 1 else ""
         beyond = ", more only with less work for it" if estimate.high > estimate.limit else ""
         there = f"{factor(estimate.limit)} to there{beyond}"
-        yield f"next limit {limit} (busy for {time}{each} now, {there})"
+        yield f"next limit {limit} (needs {time}{each}, {there})"
 
 
 def _no_estimate(item: Finding) -> str:

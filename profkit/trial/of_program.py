@@ -46,8 +46,6 @@ def program_trial(place: Path, gpus: Iterable[str], file: Path | None = None) ->
 
 def tried_rows(trial: TrialFile) -> tuple[Tried, ...]:
     """The rows of a trial that were measured."""
-    from profkit.timing.verdict import reason_words
-
     return tuple(
         row_of(
             Tried,
@@ -55,9 +53,7 @@ def tried_rows(trial: TrialFile) -> tuple[Tried, ...]:
             verdict=_VERDICTS[row.status],
             low=row.comparison.low if row.comparison else None,
             high=row.comparison.high if row.comparison else None,
-            reason=_CHANGED.get(row.changes, "")
-            if row.status == "faster"
-            else reason_words(row.reason),
+            reason=_CHANGED.get(row.changes, "") if row.status == "faster" else row.reason,
         )
         for row in trial.rows
         if row.status in _VERDICTS

@@ -55,7 +55,8 @@ def _failure(evidence: Evidence) -> str:
     """Why the unchanged program can't be measured, "" where it can."""
     failure = "" if evidence.combinations else evidence.failure(())
     again = "; its first run did not: try --in-copy, if what that wrote is why"
-    return failure and failure + (again if evidence.unchanged else "")
+    late = "; raise --budget" if evidence.is_late(()) else ""
+    return failure and failure + (again if evidence.unchanged else late)
 
 
 def fastest(rows: Sequence[TrialRow]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -181,7 +182,8 @@ def _status(
     if verdict is None:
         return "undecided", plural(len(evidence.of(combination)), "run")
     status = _WORDS.get(verdict.verdict, "undecided")
-    return status, "" if status != "undecided" else verdict.reason
+    interval = f"[{verdict.low:.2f}, {verdict.high:.2f}] of {plural(verdict.blocks, 'pair')}"
+    return status, "" if status != "undecided" else interval
 
 
 def _difference_words(judgment: checks.Judgment) -> str:

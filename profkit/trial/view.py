@@ -16,7 +16,6 @@ from profkit.core.duration import duration
 from profkit.core.grouping import grouped
 from profkit.core.unit_words import plural_of
 from profkit.core.yaml_files import shipped_yaml
-from profkit.timing.verdict import reason_words
 from profkit.trial.evidence import THRESHOLDS
 from profkit.trial.responses import PERTURBATIONS
 from profkit.trial.run import WALL
@@ -187,7 +186,7 @@ def _other(row: TrialRow) -> str:
     if row.status in {"failed", "changes results"}:
         return f"{name} ({row.reason})"
     gain = f" {row.speedup:.2f}x" if row.speedup else ""
-    return f"{name}{gain}" + (f" ({reason_words(row.reason)})" if row.reason else "")
+    return f"{name}{gain}" + (f" ({row.reason})" if row.reason else "")
 
 
 def _responses(trial: TrialFile) -> Iterator[doc.Block]:

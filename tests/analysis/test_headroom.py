@@ -63,7 +63,7 @@ def test_without_its_dram_traffic_a_kernel_has_no_headroom(profkit_cli: Cli) -> 
 
 def test_the_headroom_is_shown_once_for_each_kernel(profkit_cli: Cli) -> None:
     text = profkit_cli("checklist", KNOWN, "--kernel", "transpose_conflict", "--all").stdout
-    assert text.count("2.9x above what its DRAM traffic and FLOP need") == 1
+    assert text.count("2.9x above what needed DRAM traffic and FLOP take") == 1
     assert text.count("Headroom keeps ") == 1
 
 

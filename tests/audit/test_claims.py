@@ -112,6 +112,17 @@ claims:
 """
 
 
+@pytest.mark.parametrize(
+    ("rates", "share"),
+    [("gflops: 34359", "flop_share"), ("gbps: 209", "byte_share"),
+     ("gflops: 34359, gbps: 209", "share")],
+)  # fmt: skip
+def test_a_share_of_peak_is_of_what_its_row_has(tmp_path: Path, rates: str, share: str) -> None:
+    row = f"claims: [{{gpu: L4, dtype: fp16, {rates}, percent_of_peak: 60}}]"
+    (claim,) = read(tmp_path, row).claims
+    assert claim.figures.keys() - {"flop_rate", "byte_rate"} == {share}
+
+
 def test_a_row(tmp_path: Path) -> None:
     read_file = read(tmp_path, ROW)
     row = read_file.claims[0]

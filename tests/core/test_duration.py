@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.core.duration import parse_duration
+from profkit.core.duration import duration, parse_duration
 from profkit.core.errors import UsageError
 
 
@@ -20,3 +20,12 @@ def test_a_duration_is_in_seconds(text: str | None, seconds: float | None) -> No
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"--budget .*; write 90s, 20m or 1h"):
         parse_duration("--budget", text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(1.26, "1.3 s"), (97.4, "97 s"), (104, "1.7 min"), (120, "2 min"), (5970, "100 min"),
+     (9000, "2.5 h")],
+)  # fmt: skip
+def test_a_duration_has_two_digits(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

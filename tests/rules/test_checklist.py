@@ -103,6 +103,12 @@ def test_findings_come_right_after_the_kernels(profkit_cli: Cli) -> None:
     assert max(map(len, shown.splitlines())) <= 100
 
 
+def test_an_impossible_share_is_no_evidence(profkit_cli: Cli) -> None:
+    shown = profkit_cli("analyze", KNOWN, "--kernel", "barrier_bound").stdout
+    assert "adu_busy is 104.1%, above 100%; findings leave it out" in " ".join(shown.split())
+    assert "address divergence unit" not in shown.partition("1. barrier_bound")[0]
+
+
 @pytest.mark.parametrize("path", [KNOWN, RUN, BASIC], ids=lambda path: path.stem)
 def test_the_overview_fits_one_screen(profkit_cli: Cli, path: Path) -> None:
     shown = profkit_cli("analyze", path).stdout
@@ -226,7 +232,7 @@ def test_a_run_proves_what_is_reachable(profkit_cli: Cli) -> None:
 def test_too_little_collected_says_what_to_collect(profkit_cli: Cli) -> None:
     for file in (BASIC, TWO_METRICS):
         shown = " ".join(profkit_cli("checklist", file).stdout.split())
-        assert re.search(r"\d+ of 51 rules (evaluated|lack)", shown)
+        assert re.search(r"\d+ of 52 rules (evaluated|lack)", shown)
         assert re.search(r"\d+ of \d+ rules: need [A-Z]\w+", shown)
         assert "record with ncu --set full" in shown
         assert HEADING in profkit_cli("analyze", file).stdout
@@ -365,7 +371,7 @@ def test_a_proof_beyond_every_estimate_is_said_first(profkit_cli: Cli) -> None:
         for style in ("terminal", "markdown"):
             shown = profkit_cli(verb, RUN, "--format", style).stdout
             proof = shown.index("27x over math in GPU time: custom")
-            assert proof < shown.index("Intermediate data")
+            assert proof < shown.index("Kernels in a row")
     headlined = [one["headline"] for one in checklist(profkit_cli, RUN)["reachable"]]
     assert headlined.count(True) == 1
     assert headlined[-1]

@@ -38,7 +38,8 @@ def listed(*kernels: Mapping[str, float]) -> Checklist:
         ({"grid_size": 4.0, "block_size": 32.0}, "few_threads"),
         ({"grid_size": 352.0, "block_size": 32.0}, None),
         # a lane, and 31 lanes, of each warp
-        ({"block_size": 1.0}, "few_threads"),
+        ({"block_size": 1.0}, "few_lanes"),
+        ({"grid_size": 100.0, "block_size": 1.0}, "few_threads"),
         ({"block_size": 31.0}, None),
         ({"duration": 4.9e-6}, "short_launch"),
         ({"duration": 5.1e-6}, None),
@@ -256,7 +257,7 @@ def test_an_explained_share_of_the_time_does_not_contradict_the_estimate(profkit
 def test_ncus_own_results_are_under_the_name_of_their_kernel(profkit_cli: Cli, verb: str) -> None:
     shown = profkit_cli(verb, CORPUS / "HomCmprsr__report.ncu-repz").stdout
     _, _, text = shown.partition("ncu's rules")
-    lines = [line.strip() for line in text.partition("not evaluated")[0].splitlines()]
+    lines = [line.strip() for line in text.partition("lacking data")[0].splitlines()]
     heads = [line.partition("(")[0] for line in lines if re.match(r"GSZ_|- ", line)]
     advice = [f"- {part} Workload Imbalance " for part in ("SMSPs", "SMs", "L1 Slices")]
     kernels = ["GSZ_compress_kernel_outlier_vec", "GSZ_compress_kernel_outlier"]

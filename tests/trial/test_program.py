@@ -385,7 +385,7 @@ def test_a_hang_ends_by_the_budget(tmp_path: Path) -> None:
     process = cli(tmp_path, "--budget", "2s", program=program)
     _, stderr = process.communicate(timeout=300)
     assert process.returncode == 6
-    assert re.search(r"ended after \d+ s, its limit$", stderr, re.MULTILINE)
+    assert re.search(r"ended after \d+ s, its limit; raise --budget$", stderr, re.MULTILINE)
 
 
 LOADING = """

@@ -24,11 +24,8 @@ _SETTLED_STEPS = 3  # optimizer steps after which no new outermost module is loo
 _PATIENCE = 10  # steps of another optimizer, chosen, after which the first has had its time
 _LOOKS = 8  # at what input is read from, chosen: in two epochs
 _OPTIMIZERS = 4  # whose parameters are summed up at the end, chosen: more would keep much memory
-_OPTIONS = {
-    "fused": ("unfused-optimizer", (False, None)),
-    "foreach": ("single-tensor-optimizer", (False,)),  # None is foreach on a GPU
-}
-"""The feature that an optimizer's option adds, and the values that do."""
+_OPTIONS = {"fused": "unfused-optimizer", "foreach": "single-tensor-optimizer"}
+"""The feature that an optimizer without an option adds."""
 _SETTLED_CALLS = 20  # the same, of calls in a row
 
 
@@ -155,7 +152,9 @@ class TorchProgram:
     def _note_options(self) -> None:
         """Note what some optimizer lacks; lines to keep name one that does, the leader first."""
         facts = self.record.facts
-        for option, (feature, slow) in _OPTIONS.items():
+        for option, feature in _OPTIONS.items():
+            is_usual = option == "foreach" and self.torch.cuda.is_initialized()  # of None
+            slow = (False,) if is_usual else (False, None)
             groups = ((type(each).__name__, each.param_groups[0]) for each in self._optimizers)
             names = [name for name, group in groups if group.get(option, True) in slow]
             if names:
