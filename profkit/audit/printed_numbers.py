@@ -103,7 +103,8 @@ def read_printed(path: Path) -> Node:
     Raises BadInput for a file that can't be read or is neither.
     """
     text = read_text(path, largest=_LARGEST)
-    with inside(path, "write claims as a YAML or JSON list, sentences in quotes"):
+    is_data = path.suffix in {".json", ".yaml", ".yml"}
+    with inside(path, "" if is_data else "write claims as a YAML list, sentences in quotes"):
         if path.suffix == ".json" and text.strip():
             document: Node = parse_json(text, number=as_printed, object_hook=Commented)
             return document

@@ -82,6 +82,7 @@ def test_json_keeps_digits(tmp_path: Path) -> None:
         ("a.yaml", "x: &x {y: *x}\n", "undefined alias"),
         ("a.yaml", "{[1]: 2}", "key"),
         ("a.yaml", "a: 1e999", "finite"),
+        ("a.md", "Claims:\nkernel: 34 TFLOP/s: fast", "a YAML list, sentences in quotes"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, name: str, text: str, what: str) -> None:
