@@ -156,7 +156,8 @@ def _prepares(
 
 def preparations(seconds: Iterable[float], unit: float, gain: Comparison) -> Iterator[Preparation]:
     """What takes so many seconds, beside a gain of what takes `unit` seconds."""
-    most, least = (unit - unit / speedup for speedup in (gain.high, gain.low))
+    # At least a ns, as of clocks: what is hardly above 1 may round to nothing.
+    most, least = (max(unit - unit / speedup, 1e-9) for speedup in (gain.high, gain.low))
     return (Preparation(s, (math.ceil(s / most), math.ceil(s / least))) for s in seconds)
 
 
