@@ -421,14 +421,13 @@ def _is_idle(trial: _Search, switch: Switch, result: Result) -> bool:
 
 
 def _is_clean(trial: _Search, combination: Combination) -> bool:
-    """Whether results are the same, after perturbed runs where that is not clear without: more of
-    them where a single number of each run is in question, which may be small by chance."""
+    """Whether results are the same, after perturbed runs where that is not clear without: more than
+    one, as what one moves may be little by chance."""
     evidence = trial.evidence
     kinds = {checks.KINDS[switch.changes] for switch in combination} - {""}
     for most in range(1, checks.MOST_PERTURBED + 1):
         for kind in sorted(kinds):
-            judgment = evidence.judgment(combination)
-            if not evidence.is_same(combination) and (most == 1 or (judgment and judgment.is_late)):
+            if not evidence.is_same(combination):
                 _perturb(trial, kind, most)
     return evidence.is_same(combination)
 

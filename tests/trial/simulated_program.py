@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from profkit.trial.evidence import Combination
@@ -17,7 +18,7 @@ SWITCHES = {switch.name: switch for switch in all_switches()}
 @dataclass
 class SimulatedProgram:
     """`gains` are factors by switch, `moved` relative changes of the losses by it,
-    `perturbed` those by a perturbation, and `chaos` how far later results scatter once anything is
+    `perturbed` those by a perturbation, or by one after the other, and `chaos` how far later results scatter once anything is
     other; `more` are seconds that each run with a switch is longer.
     Its input takes `loading` seconds a step, a quarter more with what is `contending` for the host.
     What is `failing` is a switch, or several joined by " + " that fail together. Times vary by
@@ -29,7 +30,7 @@ class SimulatedProgram:
     failing: dict[str, str] = field(default_factory=dict)
     hanging: tuple[str, ...] = ()
     compiling: str = ""
-    perturbed: float = 1e-6
+    perturbed: float | Sequence[float] = 1e-6
     chaos: float = 0.0
     between: float = 0.005
     within: float = 0.02
@@ -47,7 +48,7 @@ class SimulatedProgram:
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
-        self.now = 0.0
+        self.now, self.perturbations = 0.0, 0
         self.names: list[tuple[str, ...]] = []
         self.apart: dict[tuple[str, ...], float] = {}
 
@@ -78,9 +79,10 @@ class SimulatedProgram:
         step = loading if is_loading else step
         step *= math.exp(draw(0, self.between) + self.drift * self.now)
         losses = [[2.0 - 0.01 * i] for i in range(60)]
-        off = sum(self.moved.get(name, 0.0) for name in names) + (
-            self.perturbed if perturb else 0.0
-        )
+        off = sum(self.moved.get(name, 0.0) for name in names)
+        if perturb:
+            own = (self.perturbed,) if isinstance(self.perturbed, float) else self.perturbed
+            off, self.perturbations = own[self.perturbations % len(own)], self.perturbations + 1
         off += 0.0 if self.seeded else draw(0, 0.05)
         late = self.apart.setdefault(names, draw(0, self.chaos)) if off else 0.0
         late = draw(0, self.chaos) if perturb else late
