@@ -18,8 +18,9 @@ SWITCHES = {switch.name: switch for switch in all_switches()}
 @dataclass
 class SimulatedProgram:
     """`gains` are factors by switch, `moved` relative changes of the losses by it,
-    `perturbed` those by a perturbation, or by one after the other, and `chaos` how far later results
-    scatter once anything is other; `more` are seconds that each run with a switch is longer.
+    `perturbed` those by a perturbation, or by one after the other, and `chaos` how far later
+    results scatter once anything is other; `more` are seconds that each run with a switch is
+    longer.
     Its input takes `loading` seconds a step, a quarter more with what is `contending` for the host.
     What is `failing` is a switch, or several joined by " + " that fail together. Times vary by
     `between` from process to process, by `within` from step to step, and drift over the trial."""
