@@ -80,10 +80,12 @@ def set_sync_debug_mode(mode: int | str) -> None:
 def captured(graph: StandInGraph, *, capture_error_mode: str, **_: object) -> Iterator[None]:
     """torch.cuda.graph, as other threads need it."""
     assert capture_error_mode == "thread_local"
-    capture = _Capture(graph)
+    capture, is_capturing = _Capture(graph), torch.cuda.is_current_stream_capturing
+    torch.cuda.is_current_stream_capturing = lambda: True
     try:
         with capture:
             yield
     finally:
+        torch.cuda.is_current_stream_capturing = is_capturing
         for tensor, value in capture.before.values():
             tensor.data.copy_(value)

@@ -67,6 +67,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         monkeypatch.setattr(sys.modules["torch.cuda.graphs"], "graph_pool_handle", lambda: None)
         monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
         monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", set_sync_debug_mode)
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
         monkeypatch.setattr(torch.cuda, "get_rng_state", torch.get_rng_state)
         monkeypatch.setattr(torch.cuda, "set_rng_state", torch.set_rng_state)
         stream = SimpleNamespace(wait_stream=id)
@@ -434,6 +435,24 @@ def test_a_module_that_reads_from_the_device_is_called_as_it_is() -> None:
         data = torch.full((2, 4), float(number), device=DEVICE)
         assert torch.equal(call(data), net(data))
     assert not program.has_applied
+
+
+@pytest.mark.usefixtures("made")
+def test_a_module_that_reads_nothing_in_a_capture_gets_a_graph() -> None:
+    class Masked(torch.nn.Linear):  # type: ignore[misc, name-defined]
+        def forward(self, data: Any) -> Any:
+            if not torch.cuda.is_current_stream_capturing() and bool((data > 0).all()):
+                return super().forward(data)  # as there is nothing to mask
+            return super().forward(data * (data > 0))
+
+    program, net = switched_on(), Masked(4, 1).to(DEVICE)
+    call = program.wrappers[0](net, net._call_impl)
+    for number in (1.0, -1.0, 2.0):
+        data = torch.tensor([[number, 1.0, 2.0, 3.0]], device=DEVICE)
+        torch.testing.assert_close(call(data), net(data))
+        program.on_step[-1]()
+    assert program.has_applied == ["cuda-graph"]
+    assert not torch.cuda.is_current_stream_capturing()
 
 
 class Options:

@@ -90,9 +90,6 @@ class _GraphedStep:
         self.state: Any = None
         self.calls, self.has_failed = 0, False
         self.graph: Any = None
-        self.gradients: Any = []
-        self.rates: Any = []
-        self.held: Any = []
 
     def __call__(self, optimizer: Any, closure: Any) -> Any:
         with self.torch.enable_grad():
@@ -184,10 +181,14 @@ class _GraphedStep:
     def _move(self, parameters: Any) -> None:
         """Gradients of elsewhere to where the graph reads them."""
         pairs = zip(self.gradients, (p.grad for p in parameters))
-        moved = [(held, new) for held, new in pairs if held.data_ptr() != new.data_ptr()]
-        if moved:
-            with self.torch.no_grad():
-                self.torch._foreach_copy_(*map(list, zip(*moved)))
+        _copy(self.torch, [pair for pair in pairs if pair[0].data_ptr() != pair[1].data_ptr()])
+
+
+def _copy(torch: Any, pairs: list[Any]) -> None:
+    """Fill the first of each pair from the second, in as few kernels as may be."""
+    if pairs:
+        with torch.no_grad():
+            torch._foreach_copy_(*map(list, zip(*pairs)))
 
 
 def _places(optimizer: Any, parameters: Any) -> list[int]:
@@ -349,6 +350,8 @@ class _Graphs:
         function(*samples)
         mode, versions = cuda.get_sync_debug_mode(), [sample._version for sample in samples]
         state = [*self._held(), ("random numbers", record.random_numbers())]
+        is_capturing = cuda.is_current_stream_capturing
+        cuda.is_current_stream_capturing = lambda: True  # some libraries don't look at masks then
         cuda.set_sync_debug_mode("error")
         try:
             leaves = tree_leaves(function(*samples))
@@ -356,6 +359,7 @@ class _Graphs:
             leaves = [function]
         finally:
             cuda.set_sync_debug_mode(mode)
+            cuda.is_current_stream_capturing = is_capturing
         after = [*self._held(), ("random numbers", record.random_numbers())]
         if name := record.difference(state, after):
             raise RuntimeError(f"{self.name} changes {name} when called: a graph would only once")
@@ -405,11 +409,12 @@ class _Graphs:
     def _keep_gradients(self) -> None:
         """Have gradients of before lie where no graph writes: parameters take those of a replay as
         they are, in memory that its next forward pass uses too."""
-        for parameter in self.module.parameters():
-            gradient = parameter.grad
-            if gradient is not None and self.own.get(parameter) != gradient.data_ptr():
-                parameter.grad = gradient.clone()
-                self.own[parameter] = parameter.grad.data_ptr()
+        held = [(p, p.grad) for p in self.module.parameters() if p.grad is not None]
+        late = [(p, grad) for p, grad in held if self.own.get(p) != grad.data_ptr()]
+        copies = [self.torch.empty_like(grad) for _, grad in late]
+        _copy(self.torch, [(own, grad) for own, (_, grad) in zip(copies, late)])
+        for own, (parameter, _) in zip(copies, late):
+            parameter.grad, self.own[parameter] = own, own.data_ptr()
 
     def _begin_backward(self, call: Any) -> None:
         """Raises RuntimeError in a second pass, or one of a call before the newest."""
