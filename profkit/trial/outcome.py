@@ -25,6 +25,7 @@ _WORDS: dict[Verdict, Status] = {
     Verdict.SAME: "no difference",
 }
 _JITTED = "update = jax.jit(update)"
+_LEFT = "\0"  # in lines of what a switch has left as it is
 _WORTH = 1.02  # chosen: what another switch has to add, for the lines that keep it
 
 
@@ -196,20 +197,20 @@ def _difference_words(judgment: checks.Judgment) -> str:
 
 
 def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
-    """What to write, for the workers, the optimizer and the function that runs had."""
+    """What to write, for the workers, the optimizer, the function and the graphs that runs had."""
     known = {name: str(value) for run in runs for name, value in run.facts.items()}
     defaults = {"workers": "N", "persistent": "True", "jitted": _JITTED, "rival": ""}
+    defaults |= dict.fromkeys(("module", "update"), _LEFT if runs else "")
     facts = {**defaults, "optimizer": "" if runs else "AdamW", **known}
     text = "\n".join(switch.keep.strip() for switch in combination)
     for name in defaults:
         text = text.replace(f"{{{name}}}", facts[name])
     optimizers = facts.get("switched", facts["optimizer"]).split()
     lines: list[str] = []
-    for line in text.splitlines():
+    for line in (each for each in text.splitlines() if _LEFT not in each):
         names = optimizers if "{optimizer}" in line else optimizers[:1]
         names = [n for n in names if n != "SGD" or "capturable" not in line]
-        rows = (line.replace("{optimizer}", name) for name in names)
-        lines += rows if "optimizer" in line else [line]
+        lines += [line.replace("{optimizer}", n) for n in names] if "optimizer" in line else [line]
     return _merged(lines)
 
 

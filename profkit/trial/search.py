@@ -424,9 +424,8 @@ def _is_clean(trial: _Search, combination: Combination) -> bool:
     """Whether results are the same, after perturbed runs where that is not clear without: more than
     one, as what one moves may be little by chance."""
     evidence = trial.evidence
-    kinds = {checks.KINDS[switch.changes] for switch in combination} - {""}
     for most in range(1, checks.MOST_PERTURBED + 1):
-        for kind in sorted(kinds):
+        for kind in sorted({checks.KINDS[switch.changes] for switch in combination} - {""}):
             if not evidence.is_same(combination):
                 _perturb(trial, kind, most)
     return evidence.is_same(combination)

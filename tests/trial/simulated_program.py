@@ -40,6 +40,7 @@ class SimulatedProgram:
     limit: str = "device"
     loading: float = 0.0
     contending: str = ""
+    facts: dict[str, str] = field(default_factory=dict)
     seeded: bool = True
     seed: int = 0
     interrupt_after: int = 10_000
@@ -104,6 +105,7 @@ class SimulatedProgram:
                 ]
             },
             features=self.features,
+            facts=self.facts,
             applied=frozenset(names),
             limit="input" if is_loading else self.limit,  # type: ignore[arg-type]
             perturbed=perturb,

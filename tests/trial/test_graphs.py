@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch")
 from torch.utils._pytree import tree_map  # noqa: E402
 
 from profkit.trial.child.record import Record  # noqa: E402
+from profkit.trial.switch import all_switches  # noqa: E402
 from profkit.trial.switches import graphs  # noqa: E402
 from tests.trial.graph_stand_in import (  # noqa: E402
     StandInGraph,
@@ -103,6 +104,7 @@ def switched_on() -> SimpleNamespace:
         record=SimpleNamespace(
             Watch=Record.Watch, state=Record.state, difference=Record.difference,
             is_own=Record.is_own, random_numbers=Record.random_numbers, finishing=[],
+            facts={},
         ),
     )  # fmt: skip
     program.applied = program.has_applied.append
@@ -147,9 +149,10 @@ def test_parameters_are_as_without_graphs(
     made: list[Any], kind: Optimizer, set_to_none: bool
 ) -> None:
     without = trained(kind, set_to_none=set_to_none)
-    applied = switched_on().has_applied
+    program = switched_on()
     assert_same(trained(kind, set_to_none=set_to_none), without)
-    assert applied == ["cuda-graph"]
+    assert program.has_applied == ["cuda-graph"]
+    assert program.record.facts == {"update": ""}  # its module is called as it is
     assert [graph.replays for graph in made] == [9]
 
 
@@ -423,6 +426,41 @@ def test_modules_train_as_without_graphs(step: Callable[[Any, Any, Any], None]) 
     assert "cuda-graph" in program.has_applied
 
 
+def test_what_is_told_to_be_kept_trains_as_without_graphs(
+    made: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if DEVICE == "cpu":
+        monkeypatch.setattr(
+            torch.cuda, "graph", partial(captured, capture_error_mode="thread_local")
+        )
+    keep = next(switch for switch in all_switches() if switch.name == "cuda-graph").keep
+    for name, text in {"module": "", "update": "", "optimizer": "AdamW"}.items():
+        keep = keep.replace(f"{{{name}}}", text)
+    before, with_graph, rest = keep.replace("...", "lr=0.01, foreach=True").partition("with torch")
+    capture = (with_graph + rest).partition("\ngraph.replay()")[0]
+
+    def results(*, is_kept: bool) -> list[Any]:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+        own = {"torch": torch, "model": model.to(DEVICE)}
+        own |= {"sample_input": torch.ones(16, 4, device=DEVICE)}
+        exec(before if is_kept else before.splitlines()[2], own)
+        steps = []
+        for step in range(8):
+            own["optimizer"].zero_grad()
+            own["model"](torch.randn(16, 4).to(DEVICE)).square().mean().backward()
+            if step < 3 or not is_kept:
+                own["optimizer"].step()
+            else:
+                exec(capture if step == 3 else "", own)
+                own["graph"].replay()
+            steps.append(torch.cat([p.detach().flatten().clone() for p in model.parameters()]))
+        return steps
+
+    assert_same(results(is_kept=True), results(is_kept=False))
+    assert made[-1].replays == 5
+
+
 @pytest.mark.usefixtures("made")
 def test_a_module_that_reads_from_the_device_is_called_as_it_is() -> None:
     class Reading(torch.nn.Linear):  # type: ignore[misc, name-defined]
@@ -452,6 +490,7 @@ def test_a_module_that_reads_nothing_in_a_capture_gets_a_graph() -> None:
         torch.testing.assert_close(call(data), net(data))
         program.on_step[-1]()
     assert program.has_applied == ["cuda-graph"]
+    assert program.record.facts == {"module": ""}
     assert not torch.cuda.is_current_stream_capturing()
 
 

@@ -66,6 +66,23 @@ def test_arguments_of_the_same_call_stand_in_one_line() -> None:
     assert ended.startswith("del loader")  # or its exit takes longer than what was proven
 
 
+def test_only_what_was_captured_is_told_to_be_kept() -> None:
+    def kept(**facts: str) -> str:
+        program = SimulatedProgram({"cuda-graph": 2.0}, limit="host", facts=facts)
+        return "\n".join(row(program.trial("cuda-graph"), "cuda-graph").keep)
+
+    module, update = "make_graphed_callables", "AdamW(model.parameters(), ..., capturable=True)"
+    both = kept(module="", update="", optimizer="AdamW")
+    assert module in both
+    assert update in both
+    assert module not in kept(update="", optimizer="AdamW")
+    assert update not in kept(module="", optimizer="AdamW")
+    assert both.splitlines()[-2:] == [
+        "with torch.cuda.graph(graph := torch.cuda.CUDAGraph()): optimizer.step()",
+        "graph.replay()  # from then on, in place of optimizer.step()",
+    ]
+
+
 def test_what_changes_results_is_never_faster() -> None:
     program = SimulatedProgram(gains={"compile": 1.5}, moved={"compile": 1e-2})
     trial = program.trial()

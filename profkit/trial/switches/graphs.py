@@ -116,7 +116,8 @@ class _GraphedStep:
         else:
             if self.held != _places(optimizer, parameters):
                 raise RuntimeError("the program replaces its optimizer's state: a graph keeps it")
-            self._move(parameters)
+            pairs = zip(self.gradients, (p.grad for p in parameters))
+            _copy(self.torch, [pair for pair in pairs if pair[0].data_ptr() != pair[1].data_ptr()])
             self.graph.replay()
 
     def _is_plain(self, optimizer: Any, parameters: Any) -> bool:
@@ -176,12 +177,8 @@ class _GraphedStep:
         self.graph, self.gradients = graph, [p.grad.detach() for p in parameters]
         self.held = _places(optimizer, parameters)
         self.program.applied("cuda-graph")
+        self.program.record.facts["update"] = ""
         return True
-
-    def _move(self, parameters: Any) -> None:
-        """Gradients of elsewhere to where the graph reads them."""
-        pairs = zip(self.gradients, (p.grad for p in parameters))
-        _copy(self.torch, [pair for pair in pairs if pair[0].data_ptr() != pair[1].data_ptr()])
 
 
 def _copy(torch: Any, pairs: list[Any]) -> None:
@@ -336,6 +333,7 @@ class _Graphs:
         torch.cuda.set_rng_state(random)
         if replay is not function:
             self.program.applied("cuda-graph")
+            self.program.record.facts["module"] = ""
         return replay
 
     def _is_eager(self, function: Any, samples: Any) -> bool:
