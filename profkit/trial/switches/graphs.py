@@ -124,13 +124,12 @@ class _GraphedStep:
         torch = self.torch
         options = [value for group in optimizer.param_groups for value in group.values()]
         scales = [getattr(optimizer, name, None) for name in ("grad_scale", "found_inf")]
+        kinds = {(type(p.grad), p.grad.layout) for p in parameters}
         return (
-            bool(parameters)
-            and scales == [None, None]
+            scales == [None, None]
             and not any(torch.is_tensor(option) for option in options)
             and _are_here(torch, parameters)
-            and all(type(p.grad) is torch.Tensor for p in parameters)
-            and all(p.grad.layout == torch.strided for p in parameters)
+            and kinds == {(torch.Tensor, torch.strided)}
         )
 
     def _constants(self, optimizer: Any, parameters: Any) -> Any:
@@ -271,8 +270,8 @@ class _Graphs:
 
     def _places(self) -> list[Any]:
         """Where parameters lie, and whether they get gradients."""
-        is_on = self.torch.is_grad_enabled()
-        return [(p.data_ptr(), is_on and p.requires_grad) for p in self.module.parameters()]
+        is_on, self.parameters = self.torch.is_grad_enabled(), list(self.module.parameters())
+        return [(p.data_ptr(), is_on and p.requires_grad) for p in self.parameters]
 
     def _held(self) -> list[tuple[str, Any]]:
         """The state, and of all modules, installed ones too, numbers and words, and where tensors
@@ -407,7 +406,7 @@ class _Graphs:
     def _keep_gradients(self) -> None:
         """Have gradients of before lie where no graph writes: parameters take those of a replay as
         they are, in memory that its next forward pass uses too."""
-        held = [(p, p.grad) for p in self.module.parameters() if p.grad is not None]
+        held = [(p, p.grad) for p in self.parameters if p.grad is not None]
         late = [(p, grad) for p, grad in held if self.own.get(p) != grad.data_ptr()]
         copies = [self.torch.empty_like(grad) for _, grad in late]
         _copy(self.torch, [(own, grad) for own, (_, grad) in zip(copies, late)])
