@@ -69,7 +69,7 @@ class Tried(Model, frozen=True, kw_only=True):
         reason = literal(self.reason)
         if not self.is_proven:
             return reason
-        return "; ".join(self.keep) + (f" ({reason})" if reason else "")
+        return " ⏎ ".join(self.keep) + (f" ({reason})" if reason else "")
 
     @property
     def step(self) -> str:
@@ -102,7 +102,7 @@ def tried_table(rows: Sequence[Tried], subject: str) -> tuple[Block, ...]:
             row.names,
             in_style(row.verdict, Style.good if row.is_proven else Style.plain),
             row.gain,
-            styled(code("; ".join(row.keep)), row.remark.removeprefix("; ".join(row.keep)))
+            styled(code(" ⏎ ".join(row.keep)), row.remark.removeprefix(" ⏎ ".join(row.keep)))
             if row.is_proven
             else row.remark,
         )

@@ -179,7 +179,8 @@ def _of_updates(
     coarse = {"precision", "random"} & {*changes} or {"dropout", _TF32, *_HALF} & first.features
     measure, allowed = (_opposed, _MOST) if coarse else (_distance, _UPDATED_AT_MOST)
     kinds = {"rounding", *map(KINDS.get, changes)}
-    moved_runs = [run for run in perturbed if run.perturbed in kinds]
+    # The first of each kind: one of several that moves them far would hide wrong gradients.
+    moved_runs = {run.perturbed: run for run in reversed(perturbed) if run.perturbed in kinds}
 
     def largest(name: str, others: Runs) -> float:
         rows = [other.results.get(name, ()) for other in others]
@@ -188,7 +189,7 @@ def _of_updates(
 
     for name in first.results:
         if name.startswith(_UPDATES):
-            own, moved = largest(name, unchanged[1:]), largest(name, moved_runs)
+            own, moved = largest(name, unchanged[1:]), largest(name, [*moved_runs.values()])
             if not coarse:
                 allowed = min(max(_UPDATED, _OWN * own, _PERTURBED * moved), _UPDATED_AT_MOST)
             if max(own, moved) <= 1 / _OWN:

@@ -245,6 +245,14 @@ def test_updates_that_a_rounding_error_moves_far_say_nothing() -> None:
     assert spread([unchanged, updates(1, 1)]) == 0
 
 
+def test_updates_are_not_acquitted_by_one_of_several_perturbed_runs() -> None:
+    unchanged, wrong = updates(1, -1, 1, -1), updates(-1, 1, -1, 1)
+    runs = [updates(*row, perturbed="rounding") for row in ((1.05, -1, 1, -1), (1, 1, 1, -1))]
+    judgment = judged([unchanged], runs, [wrong], {"rounding"})
+    assert judgment is not None
+    assert not judgment.is_same
+
+
 def test_updates_by_other_random_numbers_are_those_of_another_draw() -> None:
     unchanged, other = updates(1, -1, 0, 0), updates(0, 0, 1, -1)
     drawn = updates(0, 0, -1, 1, perturbed="random")

@@ -152,7 +152,8 @@ def test_parameters_are_as_without_graphs(
     program = switched_on()
     assert_same(trained(kind, set_to_none=set_to_none), without)
     assert program.has_applied == ["cuda-graph"]
-    assert program.record.facts == {"update": ""}  # its module is called as it is
+    kinds = {"update": "", "switched": type(kind([torch.ones(1, requires_grad=True)])).__name__}
+    assert program.record.facts == kinds  # its module is called as it is
     assert [graph.replays for graph in made] == [9]
 
 
@@ -426,33 +427,34 @@ def test_modules_train_as_without_graphs(step: Callable[[Any, Any, Any], None]) 
     assert "cuda-graph" in program.has_applied
 
 
+@pytest.mark.parametrize("set_to_none", [True, False], ids=["with the model", "steps alone"])
 def test_what_is_told_to_be_kept_trains_as_without_graphs(
-    made: list[Any], monkeypatch: pytest.MonkeyPatch
+    made: list[Any], monkeypatch: pytest.MonkeyPatch, set_to_none: bool
 ) -> None:
     if DEVICE == "cpu":
-        monkeypatch.setattr(
-            torch.cuda, "graph", partial(captured, capture_error_mode="thread_local")
-        )
+        mode = partial(captured, capture_error_mode="thread_local")
+        monkeypatch.setattr(torch.cuda, "graph", mode)
     keep = next(switch for switch in all_switches() if switch.name == "cuda-graph").keep
-    for name, text in {"module": "", "update": "", "optimizer": "AdamW"}.items():
-        keep = keep.replace(f"{{{name}}}", text)
-    before, with_graph, rest = keep.replace("...", "lr=0.01, foreach=True").partition("with torch")
-    capture = (with_graph + rest).partition("\ngraph.replay()")[0]
+    keep = keep.replace("...)", "lr=0.01)").replace("...", "lr=0.01, foreach=True")
+    lines = [line for line in keep.splitlines() if set_to_none or "{module}" not in line]
+    keep = "\n".join(lines).replace("{module}", "").replace("{update}", "")
+    before, with_graph, capture = keep.replace("{optimizer}", "AdamW").partition("with torch")
 
     def results(*, is_kept: bool) -> list[Any]:
         torch.manual_seed(0)
         model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
         own = {"torch": torch, "model": model.to(DEVICE)}
         own |= {"sample_input": torch.ones(16, 4, device=DEVICE)}
-        exec(before if is_kept else before.splitlines()[2], own)
+        plain = next(line for line in before.splitlines() if line.startswith("optimizer"))
+        exec(before if is_kept else plain, own)
         steps = []
         for step in range(8):
-            own["optimizer"].zero_grad()
+            own["optimizer"].zero_grad(set_to_none)
             own["model"](torch.randn(16, 4).to(DEVICE)).square().mean().backward()
             if step < 3 or not is_kept:
                 own["optimizer"].step()
             else:
-                exec(capture if step == 3 else "", own)
+                exec(with_graph + capture if step == 3 else "", own)
                 own["graph"].replay()
             steps.append(torch.cat([p.detach().flatten().clone() for p in model.parameters()]))
         return steps

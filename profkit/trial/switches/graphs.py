@@ -46,8 +46,10 @@ def _are_here(torch: Any, tensors: Any) -> bool:
 @contextmanager
 def _capturing(torch: Any) -> Iterator[None]:
     """Captures beside which other threads pin memory, and no graph is freed, which ends a capture;
-    what autocast cached is gone after one."""
+    what autocast cached is gone after one. What is run before them takes the same branches."""
     graph, is_cached, is_on = torch.cuda.graph, torch.is_autocast_cache_enabled(), gc.isenabled()
+    is_capturing = torch.cuda.is_current_stream_capturing
+    torch.cuda.is_current_stream_capturing = lambda: True  # some libraries don't look at masks then
     gc.disable()
     torch.cuda.graph = functools.partial(graph, capture_error_mode="thread_local")
     torch.set_autocast_cache_enabled(False)
@@ -57,7 +59,7 @@ def _capturing(torch: Any) -> Iterator[None]:
             yield
     finally:
         (gc.enable if is_on else gc.disable)()
-        torch.cuda.graph = graph
+        torch.cuda.graph, torch.cuda.is_current_stream_capturing = graph, is_capturing
         torch.set_autocast_cache_enabled(is_cached)
 
 
@@ -176,7 +178,9 @@ class _GraphedStep:
         self.graph, self.gradients = graph, [p.grad.detach() for p in parameters]
         self.held = _places(optimizer, parameters)
         self.program.applied("cuda-graph")
-        self.program.record.facts["update"] = ""
+        facts = self.program.record.facts
+        names = dict.fromkeys([*facts.get("switched", "").split(), type(optimizer).__name__])
+        facts |= {"update": "", "switched": " ".join(names)}
         return True
 
 
@@ -347,8 +351,6 @@ class _Graphs:
         function(*samples)
         mode, versions = cuda.get_sync_debug_mode(), [sample._version for sample in samples]
         state = [*self._held(), ("random numbers", record.random_numbers())]
-        is_capturing = cuda.is_current_stream_capturing
-        cuda.is_current_stream_capturing = lambda: True  # some libraries don't look at masks then
         cuda.set_sync_debug_mode("error")
         try:
             leaves = tree_leaves(function(*samples))
@@ -356,7 +358,6 @@ class _Graphs:
             leaves = [function]
         finally:
             cuda.set_sync_debug_mode(mode)
-            cuda.is_current_stream_capturing = is_capturing
         after = [*self._held(), ("random numbers", record.random_numbers())]
         if name := record.difference(state, after):
             raise RuntimeError(f"{self.name} changes {name} when called: a graph would only once")
