@@ -421,8 +421,8 @@ def _is_idle(trial: _Search, switch: Switch, result: Result) -> bool:
 
 
 def _is_clean(trial: _Search, combination: Combination) -> bool:
-    """Whether results are the same, after perturbed runs where that is not clear without: more than
-    one, as what one moves may be little by chance."""
+    """Whether results are the same, after perturbed runs where that is not clear without: several,
+    as a single run may move little by chance."""
     evidence = trial.evidence
     for most in range(1, checks.MOST_PERTURBED + 1):
         for kind in sorted({checks.KINDS[switch.changes] for switch in combination} - {""}):

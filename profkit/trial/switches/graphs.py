@@ -273,7 +273,7 @@ class _Graphs:
         return [each for each in record.state(*own, *hooks, is_own=True) if each[0] != "training"]
 
     def _places(self) -> list[Any]:
-        """Where parameters lie, and whether they get gradients."""
+        """Where parameters lie, which are listed for the replay, and whether they get gradients."""
         is_on, self.parameters = self.torch.is_grad_enabled(), list(self.module.parameters())
         return [(p.data_ptr(), is_on and p.requires_grad) for p in self.parameters]
 
