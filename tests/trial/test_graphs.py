@@ -614,13 +614,13 @@ def graphed(net: Any) -> tuple[Any, Any]:
     [
         (lambda net: setattr(net[1], "p", 0.1), "p"),
         (lambda net: net[2].eval(), "training"),
-        (lambda net: net[0].weight.requires_grad_(False), "the place or requires_grad"),
+        (lambda net: net[0].weight.requires_grad_(False), "its parts, or the place"),
         (lambda net: setattr(net[2], "running_mean", torch.ones(3)), "running_mean"),
         (
             lambda net: setattr(net[0].weight, "data", torch.ones(3, 4)),
-            "the place or requires_grad",
+            "its parts, or the place",
         ),
-        (lambda net: net.__setitem__(0, torch.nn.Linear(4, 3)), "the place or requires_grad"),
+        (lambda net: net.__setitem__(0, torch.nn.Linear(4, 3)), "its parts, or the place"),
     ],
     ids=["dropout", "frozen", "requires_grad", "buffer", "moved", "replaced"],
 )

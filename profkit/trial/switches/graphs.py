@@ -8,6 +8,7 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 _MOST_GRAPHS = 4  # input shapes with a graph of their own, chosen: each keeps its own memory
@@ -16,6 +17,7 @@ _WARM = 3  # steps before a capture, as torch's own captures warm up
 _DEVICE = "cuda"
 _HOOKS = "_forward_hooks", "_forward_pre_hooks"
 _BACKWARD_HOOKS = "_backward_hooks", "_backward_pre_hooks"
+_TABLES = "_modules", "_parameters"
 _PLAIN = {bool, int, float, str, type(None)}
 
 
@@ -46,12 +48,19 @@ def _are_here(torch: Any, tensors: Any) -> bool:
 @contextmanager
 def _capturing(torch: Any) -> Iterator[None]:
     """Captures beside which other threads pin memory, and no graph is freed, which ends a capture;
-    what autocast cached is gone after one. What is run before them takes the same branches."""
+    what autocast cached is gone after one, and a forward pass writes no gradients, as each graph
+    has memory of its own. What is run before them takes the same branches."""
     graph, is_cached, is_on = torch.cuda.graph, torch.is_autocast_cache_enabled(), gc.isenabled()
     is_capturing = torch.cuda.is_current_stream_capturing
+
+    def capture(new: Any, pool: Any = None, **named: Any) -> Any:
+        """A graph with memory of its own, but for the compiler's, which name a stream."""
+        mode = {"capture_error_mode": "thread_local", **named}
+        return graph(new, pool=pool if named else None, **mode)
+
     torch.cuda.is_current_stream_capturing = lambda: True  # some libraries don't look at masks then
     gc.disable()
-    torch.cuda.graph = functools.partial(graph, capture_error_mode="thread_local")
+    torch.cuda.graph = capture
     torch.set_autocast_cache_enabled(False)
     try:
         with warnings.catch_warnings():  # of streams of backward passes that are not captured
@@ -102,45 +111,48 @@ class _GraphedStep:
     def _step(self, optimizer: Any) -> None:
         groups = optimizer.param_groups
         parameters = [p for group in groups for p in group["params"] if p.grad is not None]
-        if self.has_failed or not self._is_plain(optimizer, parameters):
+        gradients = [p.grad for p in parameters]
+        if self.has_failed or not self._is_plain(optimizer, gradients):
             self.eager(optimizer)
             return
         constants = self._constants(optimizer, parameters)
         if constants != self.constants or self.state is not optimizer.state:
             self.constants, self.state, self.calls, self.graph = constants, optimizer.state, 0, None
         self.calls += 1
-        if self.calls == 1:  # perhaps of numbers that change each time
+        if self.calls == 1 or not constants[-1]:  # perhaps of numbers that change each time
             self.eager(optimizer)
             return
         self._set_rates(groups)
-        if self.calls <= _WARM or not (self.graph or self._is_captured(optimizer, parameters)):
+        if self.calls <= _WARM or not (self.graph or self._is_captured(optimizer, gradients)):
             self._on_device(optimizer)
         else:
-            if self.held != _places(optimizer, parameters):
+            if self.held != self._places(optimizer):
                 raise RuntimeError("the program replaces its optimizer's state: a graph keeps it")
-            pairs = zip(self.gradients, (p.grad for p in parameters))
-            _copy(self.torch, [pair for pair in pairs if pair[0].data_ptr() != pair[1].data_ptr()])
+            pairs = zip(self.gradients, gradients)
+            moved = [(old, new) for old, new in pairs if old.data_ptr() != new.data_ptr()]
+            if moved:
+                with self.torch.no_grad():
+                    self.torch._foreach_copy_(*map(list, zip(*moved)))
             self.graph.replay()
 
-    def _is_plain(self, optimizer: Any, parameters: Any) -> bool:
+    def _is_plain(self, optimizer: Any, gradients: Any) -> bool:
         torch = self.torch
         options = [value for group in optimizer.param_groups for value in group.values()]
         scales = [getattr(optimizer, name, None) for name in ("grad_scale", "found_inf")]
-        kinds = {(type(p.grad), p.grad.layout) for p in parameters}
         return (
             scales == [None, None]
-            and not any(torch.is_tensor(option) for option in options)
-            and _are_here(torch, parameters)
-            and kinds == {(torch.Tensor, torch.strided)}
+            and not any(map(torch.is_tensor, options))
+            and {*map(type, gradients)} == {torch.Tensor}
+            and {gradient.layout for gradient in gradients} == {torch.strided}
         )
 
     def _constants(self, optimizer: Any, parameters: Any) -> Any:
-        """The numbers and addresses that a graph holds."""
+        """The numbers and addresses that a graph holds, and whether one can."""
         options = []
         for group in optimizer.param_groups:
             free = {"params", "capturable", "lr"} if "capturable" in group else {"params"}
             options.append({name: value for name, value in group.items() if name not in free})
-        return options, [p.data_ptr() for p in parameters]
+        return options, [p.data_ptr() for p in parameters], _are_here(self.torch, parameters)
 
     def _set_rates(self, groups: Any) -> None:
         torch, rates = self.torch, [group["lr"] for group in groups if "capturable" in group]
@@ -167,7 +179,7 @@ class _GraphedStep:
             for group, (rate, _) in zip(groups, self.rates):
                 group["lr"] = rate
 
-    def _is_captured(self, optimizer: Any, parameters: Any) -> bool:
+    def _is_captured(self, optimizer: Any, gradients: Any) -> bool:
         graph = self.torch.cuda.CUDAGraph()
         try:
             with _capturing(self.torch), self.torch.cuda.graph(graph):
@@ -175,26 +187,18 @@ class _GraphedStep:
         except RuntimeError:
             self.has_failed = True
             return False
-        self.graph, self.gradients = graph, [p.grad.detach() for p in parameters]
-        self.held = _places(optimizer, parameters)
+        self.graph, self.gradients = graph, [gradient.detach() for gradient in gradients]
+        self.held = self._places(optimizer)
         self.program.applied("cuda-graph")
         facts = self.program.record.facts
         names = dict.fromkeys([*facts.get("switched", "").split(), type(optimizer).__name__])
         facts |= {"update": "", "switched": " ".join(names)}
         return True
 
-
-def _copy(torch: Any, pairs: list[Any]) -> None:
-    """Fill the first of each pair from the second, in as few kernels as may be."""
-    if pairs:
-        with torch.no_grad():
-            torch._foreach_copy_(*map(list, zip(*pairs)))
-
-
-def _places(optimizer: Any, parameters: Any) -> list[int]:
-    """Where the optimizer's state of parameters lies."""
-    states = (optimizer.state.get(parameter, {}).values() for parameter in parameters)
-    return [part.data_ptr() for state in states for part in state if hasattr(part, "data_ptr")]
+    def _places(self, optimizer: Any) -> list[int]:
+        """Where the optimizer's state lies."""
+        kind, states = self.torch.Tensor, optimizer.state.values()
+        return [part.data_ptr() for each in states for part in each.values() if type(part) is kind]
 
 
 class _Graphs:
@@ -213,9 +217,8 @@ class _Graphs:
         self.module, self.call, self.watch, self.name = module, call, watch, type(module).__name__
         self.graphs: dict[Any, Any] = {}
         self.read: dict[Any, Any] = {}
-        self.own: dict[Any, int] = {}
+        self.own: dict[int, int] = {}
         self.has_run = self.is_waiting = False
-        self.narrow = self.torch.bfloat16, self.torch.float16
         self.newest: Any = None
         self.last: Any = None
         program.on_step.append(lambda: setattr(self, "is_waiting", False))
@@ -234,8 +237,8 @@ class _Graphs:
         is_training = torch.is_grad_enabled() and not (
             self.has_run and self.program.is_inference(self.module)
         )
-        modes = is_training, self.module.training, torch.is_autocast_enabled()
-        key = (*map(self._key, leaves), *modes)
+        is_lower = torch.is_autocast_enabled()
+        key = (*map(self._key, leaves), is_training, self.module.training, is_lower)
         wide = (*map(self._wide, key),)
         if key not in self.graphs and wide in self.graphs:
             key = wide
@@ -259,6 +262,10 @@ class _Graphs:
             with torch.set_grad_enabled(is_training), _capturing(torch):
                 self.graphs[key] = self._captured(refilled, tensors)
             if self.graphs[key] is not refilled:
+                self.program.applied("cuda-graph")
+                self.program.record.facts["module"] = ""
+                self.parameters, parts = parameters, [*self.module.modules()]
+                self.tables = [[vars(part)[name] for part in parts] for name in _TABLES]
                 self.read[key] = self._places(), self._held(), self._state()
         self.last = key
         self._compare()
@@ -273,9 +280,12 @@ class _Graphs:
         return [each for each in record.state(*own, *hooks, is_own=True) if each[0] != "training"]
 
     def _places(self) -> list[Any]:
-        """Where parameters lie, which are listed for the replay, and whether they get gradients."""
-        is_on, self.parameters = self.torch.is_grad_enabled(), list(self.module.parameters())
-        return [(p.data_ptr(), is_on and p.requires_grad) for p in self.parameters]
+        """Which modules and parameters there are, where parameters lie, and whether they get
+        gradients; as quick as may be, as each replay asks."""
+        parts, parameters = ([*chain.from_iterable(map(dict.values, t))] for t in self.tables)
+        own = [each for each in parameters if each is not None]
+        needed = [each.requires_grad for each in own] if self.torch.is_grad_enabled() else []
+        return [[*map(id, parts)], [*map(id, own)], [each.data_ptr() for each in own], needed]
 
     def _held(self) -> list[tuple[str, Any]]:
         """The state, and of all modules, installed ones too, numbers and words, and where tensors
@@ -304,7 +314,7 @@ class _Graphs:
             before, look = (state, self._state) if is_due else (held, self._held)
             name = self.watch.difference(before, look, is_due=is_due)
             if not is_due and places != self._places():
-                name = "the place or requires_grad of a parameter"
+                name = "its parts, or the place or requires_grad of a parameter"
             if name:
                 raise RuntimeError(f"{self.name} reads {name}, which has changed: a graph keeps it")
 
@@ -316,7 +326,7 @@ class _Graphs:
     def _wide(self, key: Any) -> Any:
         """The key of the same numbers in full precision for those of 16 bits, in which autocast
         returns states that are the next inputs; what is differentiated stays as it is."""
-        is_narrow = isinstance(key, tuple) and key[1] in self.narrow and not key[3]
+        is_narrow = isinstance(key, tuple) and "float16" in str(key[1]) and not key[3]
         return (key[0], self.torch.float32, *key[2:]) if is_narrow else key
 
     def _captured(self, function: Any, tensors: Any) -> Any:
@@ -334,9 +344,6 @@ class _Graphs:
             for name, buffer in self.module.named_buffers():
                 buffer.copy_(buffers[name])
         torch.cuda.set_rng_state(random)
-        if replay is not function:
-            self.program.applied("cuda-graph")
-            self.program.record.facts["module"] = ""
         return replay
 
     def _is_eager(self, function: Any, samples: Any) -> bool:
@@ -392,7 +399,6 @@ class _Graphs:
         def replay(*inputs: Any) -> Any:
             if self.is_waiting:
                 return function(*inputs)
-            self._keep_gradients()
             tensors = graphed(*inputs)
             node = next((tensor.grad_fn for tensor in tensors if tensor.grad_fn), None)
             if node:
@@ -404,30 +410,22 @@ class _Graphs:
 
         return replay
 
-    def _keep_gradients(self) -> None:
-        """Have gradients of before lie where no graph writes: parameters take those of a replay as
-        they are, in memory that its next forward pass uses too."""
-        held = [(p, p.grad) for p in self.parameters if p.grad is not None]
-        late = [(p, grad) for p, grad in held if self.own.get(p) != grad.data_ptr()]
-        copies = [self.torch.empty_like(grad) for _, grad in late]
-        _copy(self.torch, [(own, grad) for own, (_, grad) in zip(copies, late)])
-        for own, (parameter, _) in zip(copies, late):
-            parameter.grad, self.own[parameter] = own, own.data_ptr()
-
     def _begin_backward(self, call: Any) -> None:
-        """Raises RuntimeError in a second pass, or one of a call before the newest."""
+        """Have gradients of before lie where no graph writes: parameters take those of a replay as
+        they are. Raises RuntimeError in a second pass, or one of a call before the newest."""
         if call is not self.newest:
             raise RuntimeError("a graph has overwritten what this backward pass needs")
         self.is_waiting, self.newest = False, None
+        held = [(p, p.grad) for p in self.parameters if p.grad is not None]
+        late = [(p, grad) for p, grad in held if self.own.get(id(p)) != grad.data_ptr()]
+        if late:
+            with self.torch.no_grad():
+                copies = self.torch._foreach_mul([grad for _, grad in late], 1)
+            for own, (parameter, _) in zip(copies, late):
+                parameter.grad, self.own[id(parameter)] = own, own.data_ptr()
 
     def _captured_inference(self, function: Any, samples: Any) -> Any:
         torch = self.torch
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(3):  # as torch's own captures warm up
-                function(*samples)
-        torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             outputs = function(*samples)
