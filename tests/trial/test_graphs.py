@@ -96,7 +96,7 @@ def _counted(graph: Any) -> Any:
     return Counted
 
 
-def switched_on() -> SimpleNamespace:
+def switched_on(*features: str) -> SimpleNamespace:
     """The program, as the switch has changed it."""
     program = SimpleNamespace(
         torch=torch, wrappers=[], on_step=[], has_applied=[], is_inside=lambda: False,
@@ -104,7 +104,7 @@ def switched_on() -> SimpleNamespace:
         record=SimpleNamespace(
             Watch=Record.Watch, state=Record.state, difference=Record.difference,
             is_own=Record.is_own, random_numbers=Record.random_numbers, finishing=[],
-            facts={},
+            facts={}, plan={"features": features},
         ),
     )  # fmt: skip
     program.applied = program.has_applied.append
@@ -601,6 +601,22 @@ class Writing(Scaled):
 class Dynamic(Scaled):
     def forward(self, data: Any) -> Any:
         return self.inner(data) + self.inner.bias
+
+
+@pytest.mark.usefixtures("made")
+def test_inference_mode_and_second_derivatives() -> None:
+    """A graph has no derivatives of its gradients; tensors in inference mode count no writes."""
+    assert switched_on("second-derivatives").wrappers == []
+    program, call = graphed(torch.nn.Linear(4, 3).eval())
+    with torch.inference_mode():
+        data = torch.randn(2, 4, device=DEVICE)
+        outputs = [call(data + step) for step in range(3)]
+        expected = [
+            torch.nn.functional.linear(data + step, *call.module.parameters()) for step in range(3)
+        ]
+    assert "cuda-graph" in program.has_applied
+    for output, value in zip(outputs, expected, strict=True):
+        torch.testing.assert_close(output, value)
 
 
 def graphed(net: Any) -> tuple[Any, Any]:

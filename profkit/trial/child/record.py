@@ -113,19 +113,17 @@ class Record:
         """The units of a kind so far are those of an earlier part of the program."""
         self.passed[kind] = self.passed.get(kind, 0) + len(self.marks.pop(kind, ()))
 
-    def await_units(self, kind: str) -> None:
-        """The first unit of a kind has begun: until it ends, no other kind is the leading one."""
-        self.marks.setdefault(kind, [])
-
     def leading(self, least: int = 0, last: str = "") -> str:
         """The kind of unit that a window is of: optimizer steps before calls of generate, of which
         there are at least so many, before the function or module that is called least of those that
         are called in each step, of equals the `last` one; `secondary` ones are where the program's
-        own are rare. What a worker process calls is no unit."""
+        own are rare. What a process calls that works for another, which may train with it, is no
+        unit."""
         for kind in ("optimizer", "generate"):
             if len(self.marks.get(kind, ())) >= least and kind in self.marks:
                 return kind
-        if self._is_worker():
+        processes: Any = sys.modules.get("multiprocessing.process")
+        if processes is not None and processes.parent_process() is not None:
             return ""
         counts = {kind: len(row) for kind, row in self.marks.items()}
         own = {kind: count for kind, count in counts.items() if kind not in self.secondary}
@@ -134,12 +132,6 @@ class Record:
         several = [kind for kind, count in counts.items() if count >= PREPARING + _FEW]
         often = [kind for kind in several if counts[kind] >= _LEAST] or several
         return min(often, key=lambda kind: (counts[kind], kind != last), default="")
-
-    @staticmethod
-    def _is_worker() -> bool:
-        """Whether this process works for another, which may train with what it computes."""
-        processes: Any = sys.modules.get("multiprocessing.process")
-        return processes is not None and processes.parent_process() is not None
 
     def result(self, series: str, value: Callable[[], Any]) -> None:
         """Keep a result, computed now and read at the end, unless there are enough."""

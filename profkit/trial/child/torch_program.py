@@ -330,7 +330,7 @@ class TorchProgram:
         @functools.wraps(generate)
         def marked(model: Any, *args: Any, **kwargs: Any) -> Any:
             record.features.add("generate")
-            record.await_units("generate")
+            record.marks.setdefault("generate", [])  # until it ends, no other kind is the leading
             for change in self.generation:
                 kwargs = change(kwargs)
             output = generate(model, *args, **kwargs)
@@ -377,6 +377,8 @@ class TorchProgram:
             @functools.wraps(function)
             def run(*args: Any, **kwargs: Any) -> Any:
                 note(None)
+                if kwargs.get("create_graph"):
+                    record.features.add("second-derivatives")
                 return function(*args, **kwargs)
 
             return run

@@ -34,7 +34,8 @@ def cuda_graph(program: Any) -> None:
         is_here = _are_here(torch, [*module.parameters(), *module.buffers()])
         return _Graphs(program, module, call, trained, watch) if is_one and is_here else call
 
-    program.wrappers.append(graphed)
+    if "second-derivatives" not in program.record.plan["features"]:  # which a graph has not
+        program.wrappers.append(graphed)
     for name in _OPTIMIZERS:
         _graph_steps(program, getattr(torch.optim, name))
 
@@ -52,15 +53,11 @@ def _capturing(torch: Any) -> Iterator[None]:
     has memory of its own. What is run before them takes the same branches."""
     graph, is_cached, is_on = torch.cuda.graph, torch.is_autocast_cache_enabled(), gc.isenabled()
     is_capturing = torch.cuda.is_current_stream_capturing
-
-    def capture(new: Any, pool: Any = None, **named: Any) -> Any:
-        """A graph with memory of its own, but for the compiler's, which name a stream."""
-        mode = {"capture_error_mode": "thread_local", **named}
-        return graph(new, pool=pool if named else None, **mode)
-
+    graphs, pool = torch.cuda.graphs, torch.cuda.graphs.graph_pool_handle
     torch.cuda.is_current_stream_capturing = lambda: True  # some libraries don't look at masks then
     gc.disable()
-    torch.cuda.graph = capture
+    torch.cuda.graph = functools.partial(graph, capture_error_mode="thread_local")
+    graphs.graph_pool_handle = lambda: None  # each graph has its own
     torch.set_autocast_cache_enabled(False)
     try:
         with warnings.catch_warnings():  # of streams of backward passes that are not captured
@@ -69,6 +66,7 @@ def _capturing(torch: Any) -> Iterator[None]:
     finally:
         (gc.enable if is_on else gc.disable)()
         torch.cuda.graph, torch.cuda.is_current_stream_capturing = graph, is_capturing
+        graphs.graph_pool_handle = pool
         torch.set_autocast_cache_enabled(is_cached)
 
 
@@ -333,7 +331,8 @@ class _Graphs:
         torch = self.torch
         buffers = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
         random = torch.cuda.get_rng_state()
-        samples = tuple(t.detach().clone().requires_grad_(t.requires_grad) for t in tensors)
+        with torch.inference_mode(False):  # in which tensors don't count what is written to them
+            samples = tuple(t.detach().clone().requires_grad_(t.requires_grad) for t in tensors)
         if self._is_eager(function, samples):
             replay = function
         elif torch.is_grad_enabled() and any(p.requires_grad for p in self.module.parameters()):
