@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
 from profkit.core.typed_file import Amount, Model
-from profkit.ui.document import Block, Lines, Style, Table, code, in_style, styled
+from profkit.ui.document import Block, Code, Lines, Style, Table, in_style
 from profkit.ui.text import literal, plural
 
 TriedVerdict = Literal[
@@ -88,7 +88,7 @@ def best_first(rows: Iterable[Tried]) -> list[Tried]:
 
 
 def tried_table(rows: Sequence[Tried], subject: str) -> tuple[Block, ...]:
-    """What was tried on a program or kernel, and what to write to keep what is proven."""
+    """What was tried on a program or kernel, and below it what to write to keep what is proven."""
     if not rows:
         return ()
     shown = [row for row in best_first(rows) if row.verdict not in _IN_A_LINE]
@@ -102,13 +102,13 @@ def tried_table(rows: Sequence[Tried], subject: str) -> tuple[Block, ...]:
             row.names,
             in_style(row.verdict, Style.good if row.is_proven else Style.plain),
             row.gain,
-            styled(code(" ⏎ ".join(row.keep)), row.remark.removeprefix(" ⏎ ".join(row.keep)))
-            if row.is_proven
-            else row.remark,
+            literal(row.reason),
         )
         for row in shown
     )
-    proven = sum(row.is_proven for row in rows)
-    title = f"Tried on {subject}: {plural(proven, 'proven gain')}"
-    columns = ("Switches", "Verdict", "Speedup", "To keep it, or why not")
-    return (Table(title, columns, cells, note) if cells else Lines((f"{title}; {note}",)),)
+    title = f"Tried on {subject}: {plural(sum(row.is_proven for row in rows), 'proven gain')}"
+    columns = ("Switches", "Verdict", "Speedup", "Remark")
+    table = Table(title, columns, cells, note) if cells else Lines((f"{title}; {note}",))
+    kept = {line: row for row in reversed(shown) if row.is_proven for line in row.keep}
+    first = [row for row in shown if row in kept.values()]  # that have a line of their own
+    return (table, *(Code("\n".join(["# " + row.names, *row.keep])) for row in first))

@@ -165,3 +165,15 @@ def test_the_run_after_it_proposes_nothing_that_was_decided(run: Path, tmp_path:
     assert "1. TRIED: switches of python train.py" in text
     assert "with tf32" in text
     assert "changes results bf16" in text
+
+
+def test_lines_to_keep_stand_once_below_the_table(run: Path) -> None:
+    file = run / TRIAL
+    result = json.loads(file.read_text())
+    faster = next(row for row in result["rows"] if row["switches"] == ["tf32"])
+    slower = {**faster, "switches": ["gc-frozen", "tf32"], "speedup": 1.2}
+    file.write_text(json.dumps({**result, "rows": [slower, *result["rows"]]}))
+    lines = invoke("timeline", run).stdout.splitlines()
+    place = next(n for n, line in enumerate(lines) if line.split() == ["#", "tf32"])
+    assert lines[place + 1].strip() == TF32
+    assert sum(line.strip() == TF32 for line in lines) == 1
