@@ -603,6 +603,66 @@ class Dynamic(Scaled):
         return self.inner(data) + self.inner.bias
 
 
+class Heads(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """One head is made in the first call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(4, 1)
+        self.second: Any = None
+
+    def forward(self, data: Any) -> Any:
+        if self.second is None:
+            self.second = torch.nn.Linear(4, 1, device=data.device)
+        return self.first(data), self.second(data)
+
+
+@pytest.mark.usefixtures("made")
+def test_gradients_of_a_part_that_comes_in_the_first_call_add_up() -> None:
+    _, call = graphed(Heads())
+    grown: list[Any] = []
+    for _ in range(3):
+        first, second = call(torch.ones(2, 4, device=DEVICE))
+        (first + second).sum().backward()
+        grown.append(call.module.second.weight.grad.clone())
+    assert [float(grad.sum()) for grad in grown] == [8.0, 16.0, 24.0]
+
+
+@pytest.mark.usefixtures("made")
+def test_zeros_are_no_gradients_of_what_a_loss_leaves_out() -> None:
+    program, call = graphed(Heads())
+    call(torch.ones(2, 4, device=DEVICE))
+    assert "cuda-graph" in program.has_applied
+    program.on_step[-1]()
+    with pytest.raises(RuntimeError, match="a loss leaves out parameters"):
+        call(torch.ones(2, 4, device=DEVICE))[0].sum().backward()
+
+
+class Averaged(torch.nn.Linear):  # type: ignore[misc, name-defined]
+    def forward(self, data: Any) -> Any:
+        self.weight.data = self.weight.data * 0.9
+        return super().forward(data)
+
+
+@pytest.mark.usefixtures("made")
+def test_a_module_that_writes_parameters_is_refused() -> None:
+    _, call = graphed(Averaged(4, 3))
+    with pytest.raises(RuntimeError, match="Averaged changes a parameter when called"):
+        call(torch.ones(2, 4, device=DEVICE))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.usefixtures("made")
+def test_a_scripted_module_is_captured() -> None:
+    program, call = graphed(torch.jit.script(torch.nn.Sequential(torch.nn.Linear(4, 3))).eval())
+    with torch.no_grad():
+        for _ in range(3):
+            output = call(torch.ones(2, 4, device=DEVICE))
+        expected = call.module(torch.ones(2, 4, device=DEVICE))
+    torch.testing.assert_close(output, expected)
+    assert "cuda-graph" in program.has_applied
+
+
 @pytest.mark.usefixtures("made")
 def test_inference_mode_and_second_derivatives() -> None:
     """A graph has no derivatives of its gradients; tensors in inference mode count no writes."""

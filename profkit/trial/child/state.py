@@ -21,8 +21,7 @@ _NONE = object()
 _CACHED = type(functools.lru_cache(len))
 _MANY = (dict, list, tuple, set, deque)
 _LIBRARY, _HERE = (os.path.dirname(file) + os.sep for file in (os.__file__, __file__))
-# Chosen: first calls, before any window, and of the time after them, with a look at what is read.
-_FIRST, _SHARE = 4, 0.01
+_SHARE = 0.01  # of the time after the first look, chosen, with a look at what is read
 _OF_MODULES_PARTS = {"_parameters", "_buffers", "_modules"}
 _OF_MODULES = ("__call__", "forward")
 _CALLED = ("__getitem__", "__getitems__", "__iter__", "__next__", *_OF_MODULES)  # by loaders
@@ -116,13 +115,13 @@ class Watch:
     """Looks at what code reads, again and again, which costs a small part of the time."""
 
     def __init__(self) -> None:
-        self.spent, self.start, self.calls = 0.0, 0.0, 0
+        self.spent = self.start = 0.0
 
     def difference(self, before: State, look: Callable[[], State], *, is_due: bool = False) -> str:
         """The name of the first part that has changed, "" without, or where it is not looked at."""
         now = time.perf_counter()
-        self.start, self.calls = self.start or now, self.calls + 1
-        if not is_due and self.calls > _FIRST and self.spent > _SHARE * (now - self.start):
+        self.start = self.start or now
+        if not is_due and self.spent > _SHARE * (now - self.start):
             return ""
         changed = difference(before, look())
         self.spent += time.perf_counter() - now

@@ -373,18 +373,19 @@ class TorchProgram:
             look()
             return result
 
-        def noted(function: Any) -> Any:
+        def noted(function: Any, place: int) -> Any:
             @functools.wraps(function)
             def run(*args: Any, **kwargs: Any) -> Any:
                 note(None)
-                if kwargs.get("create_graph"):
+                if kwargs.get("create_graph") or any(args[place : place + 1]):
                     record.features.add("second-derivatives")
                 return function(*args, **kwargs)
 
             return run
 
         self.torch.Tensor.backward = watched
-        autograd.backward, autograd.grad = noted(autograd.backward), noted(autograd.grad)
+        autograd.backward = noted(autograd.backward, 3)  # the place of create_graph
+        autograd.grad = noted(autograd.grad, 4)
 
     def _called(self, kind: str, output: Any) -> None:
         """A module or a compiled function was called by the program, or again by a checkpoint."""

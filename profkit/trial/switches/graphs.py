@@ -6,6 +6,7 @@ import functools
 import gc
 import warnings
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -13,6 +14,7 @@ from typing import Any
 
 _MOST_GRAPHS = 4  # input shapes with a graph of their own, chosen: each keeps its own memory
 _OPTIMIZERS = ("SGD", "Adam", "AdamW")  # of which a step reads nothing from the device
+_FIRST = 4  # calls of a graph, chosen, with a look at its constants: no window begins in them
 _WARM = 3  # steps before a capture, as torch's own captures warm up
 _DEVICE = "cuda"
 _HOOKS = "_forward_hooks", "_forward_pre_hooks"
@@ -216,6 +218,7 @@ class _Graphs:
         self.graphs: dict[Any, Any] = {}
         self.read: dict[Any, Any] = {}
         self.own: dict[int, int] = {}
+        self.calls = Counter[Any]()
         self.has_run = self.is_waiting = False
         self.newest: Any = None
         self.last: Any = None
@@ -262,7 +265,8 @@ class _Graphs:
             if self.graphs[key] is not refilled:
                 self.program.applied("cuda-graph")
                 self.program.record.facts["module"] = ""
-                self.parameters, parts = parameters, [*self.module.modules()]
+                self.parameters = [*self.module.parameters()]  # some come in a first call
+                parts = [*self.module.modules()]
                 self.tables = [[vars(part)[name] for part in parts] for name in _TABLES]
                 self.read[key] = self._places(), self._held(), self._state()
         self.last = key
@@ -280,7 +284,8 @@ class _Graphs:
     def _places(self) -> list[Any]:
         """Which modules and parameters there are, where parameters lie, and whether they get
         gradients; as quick as may be, as each replay asks."""
-        parts, parameters = ([*chain.from_iterable(map(dict.values, t))] for t in self.tables)
+        rows = ([table.values() for table in tables] for tables in self.tables)
+        parts, parameters = ([*chain.from_iterable(row)] for row in rows)
         own = [each for each in parameters if each is not None]
         needed = [each.requires_grad for each in own] if self.torch.is_grad_enabled() else []
         return [[*map(id, parts)], [*map(id, own)], [each.data_ptr() for each in own], needed]
@@ -310,7 +315,9 @@ class _Graphs:
         if self.last in self.read:
             places, held, state = self.read[self.last]
             before, look = (state, self._state) if is_due else (held, self._held)
-            name = self.watch.difference(before, look, is_due=is_due)
+            self.calls[self.last] += 1
+            is_first = self.calls[self.last] <= _FIRST
+            name = self.watch.difference(before, look, is_due=is_due or is_first)
             if not is_due and places != self._places():
                 name = "its parts, or the place or requires_grad of a parameter"
             if name:
@@ -350,13 +357,13 @@ class _Graphs:
         size, writes to its arguments, returns what is not copied, or keeps what has gradients (of
         another stream). A capture that fails leaves the device unusable. A first call may wait for
         what it makes once, as the state of a recurrent module's dropout. Raises RuntimeError for
-        one that changes what the host has."""
+        one that changes what the host has, or parameters."""
         from torch.utils._pytree import tree_leaves
 
         cuda, record = self.torch.cuda, self.program.record
         function(*samples)
         mode, versions = cuda.get_sync_debug_mode(), [sample._version for sample in samples]
-        state = [*self._held(), ("random numbers", record.random_numbers())]
+        state = self._changing()
         cuda.set_sync_debug_mode("error")
         try:
             leaves = tree_leaves(function(*samples))
@@ -364,13 +371,17 @@ class _Graphs:
             leaves = [function]
         finally:
             cuda.set_sync_debug_mode(mode)
-        after = [*self._held(), ("random numbers", record.random_numbers())]
-        if name := record.difference(state, after):
+        if name := record.difference(state, self._changing()):
             raise RuntimeError(f"{self.name} changes {name} when called: a graph would only once")
         attributes = (each for part in self.module.modules() for each in vars(part).values())
         is_kept = any(self.torch.is_tensor(each) and each.grad_fn for each in attributes)
         is_written = versions != [sample._version for sample in samples]
         return is_kept or is_written or not all(self._is_copied(leaf) for leaf in leaves)
+
+    def _changing(self) -> list[tuple[str, Any]]:
+        written = [(each._version, each.data_ptr()) for each in self.module.parameters()]
+        random = self.program.record.random_numbers()
+        return [*self._held(), ("random numbers", random), ("a parameter", written)]
 
     def _is_copied(self, leaf: Any) -> bool:
         """Whether a part of a result is copied, or is a cache, which training does not read."""
@@ -394,6 +405,7 @@ class _Graphs:
         flat.inner, flat.forward, flat.training = module, forward, module.training
         graphed = torch.cuda.make_graphed_callables(flat, samples, allow_unused_input=True)
         constants, shape = outputs
+        needed = self._needed(forward(*samples))
 
         def replay(*inputs: Any) -> Any:
             if self.is_waiting:
@@ -402,18 +414,35 @@ class _Graphs:
             node = next((tensor.grad_fn for tensor in tensors if tensor.grad_fn), None)
             if node:
                 self.is_waiting, self.newest = True, (own := object())
-                node.register_prehook(lambda _: self._begin_backward(own))
+                node.register_prehook(lambda given: self._begin_backward(own, needed, given))
             each = iter(tensors)
             leaves = [next(each).clone() if c is hole else c for c in constants]
             return tree_unflatten(leaves, shape)
 
         return replay
 
-    def _begin_backward(self, call: Any) -> None:
+    def _needed(self, results: Any) -> list[set[int]]:
+        """The places of parameters that each result has gradients for."""
+        torch, parameters = self.torch, [p for p in self.module.parameters() if p.requires_grad]
+        rows = [
+            torch.autograd.grad(
+                result, parameters, torch.ones_like(result), retain_graph=True, allow_unused=True
+            )
+            if result.requires_grad
+            else ()
+            for result in results
+        ]
+        return [{place for place, each in enumerate(row) if each is not None} for row in rows]
+
+    def _begin_backward(self, call: Any, needed: list[set[int]], given: Any) -> None:
         """Have gradients of before lie where no graph writes: parameters take those of a replay as
-        they are. Raises RuntimeError in a second pass, or one of a call before the newest."""
+        they are. Raises RuntimeError in a second pass, or one of a call before the newest, and
+        where parameters get no gradients, for which a graph has zeros."""
         if call is not self.newest:
             raise RuntimeError("a graph has overwritten what this backward pass needs")
+        rows = (row for row, gradient in zip(needed, given) if gradient is not None)
+        if set[int]().union(*rows) != set[int]().union(*needed):
+            raise RuntimeError("a loss leaves out parameters: a graph has zeros for them")
         self.is_waiting, self.newest = False, None
         held = [(p, p.grad) for p in self.parameters if p.grad is not None]
         late = [(p, grad) for p, grad in held if self.own.get(id(p)) != grad.data_ptr()]
