@@ -161,8 +161,8 @@ def table(folder: Path, report: Path) -> dict[str, Any]:
 
 def main() -> int:
     folder, report = map(Path, sys.argv[1:])
-    text = json.dumps(table(folder, report), indent=1)
-    FILE.write_text(re.sub(r"\n {3,}", " ", text) + "\n", encoding="utf-8")
+    text = json.dumps(table(folder, report), separators=(",", ":"))
+    FILE.write_text(text + "\n", encoding="utf-8")
     return 0
 
 
