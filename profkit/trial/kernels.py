@@ -19,6 +19,7 @@ from profkit.core.fingerprint import Fingerprint
 from profkit.core.grouping import grouped
 from profkit.core.typed_file import File, Model, T, row_of
 from profkit.core.version import __version__
+from profkit.recompilation.kernel_switches import PROGRAM, Changes, Offer, fixed_by, further
 from profkit.rules.tried import Tried, TriedVerdict
 from profkit.timing import measurement
 from profkit.timing.loaded import Declaration
@@ -26,11 +27,9 @@ from profkit.timing.measurement import Tell, TimingPlan
 from profkit.timing.optimum import OptimizeFile, TimedCandidate, optimize
 from profkit.timing.results import Verdict
 from profkit.timing.turns import Died, Silent
-from profkit.trial.kernel_switches import Changes, Offer, fixed_by, further
 from profkit.ui import document as doc
 from profkit.ui.text import number
 
-PROGRAM = "profkit.trial.kernel_worker"
 WORTH = 1.02  # chosen: the smallest gain for which a switch is combined with others
 _LEAST = 10.0  # s, chosen: the least time for timing after all was compiled and checked
 _SHARE = 0.5  # of the budget for all switches alone, chosen: the rest is for combinations

@@ -207,7 +207,7 @@ _FREE = {  # module: why it may read by itself
     "trial/child/__init__.py": "runs in the user's interpreter, without profkit",
     "trial/child/forks.py": "runs in the user's interpreter, without profkit",
     "trial/child/writes.py": "runs in the user's interpreter, without profkit",
-    "trial/kernel_worker.py": "opens a target",
+    "recompilation/kernel_worker.py": "opens a target",
     "trial/launches/__init__.py": "what a library of profkit's wrote",
     "trial/prepared.py": "what profkit's own child wrote",
     "trial/run.py": "what profkit's own child wrote",

@@ -1,6 +1,6 @@
 """A process that times a variant of a target as it is and with switches of its kernels.
 
-    python -m profkit.trial.kernel_worker FD
+    python -m profkit.recompilation.kernel_worker FD
 
 Variants are named VARIANT+SWITCH+SWITCH; see `profkit.timing.worker`.
 """
@@ -20,10 +20,15 @@ from profkit.capture.cuda_source import Build, Source, built
 from profkit.capture.environment import lock
 from profkit.capture.target import Target, Variant, attempt, load_target
 from profkit.core.errors import TargetFailed
+from profkit.recompilation.kernel_switches import (
+    Offer,
+    build_of,
+    offers_for_source,
+    offers_for_triton,
+)
+from profkit.recompilation.triton_launch import launched
 from profkit.timing.loaded import Loaded
 from profkit.timing.worker import Worker, device_of, main
-from profkit.trial.kernel_switches import Offer, build_of, offers_for_source, offers_for_triton
-from profkit.trial.triton_launch import launched
 
 
 class KernelWorker(Worker):

@@ -15,8 +15,9 @@ from msgspec.structs import asdict, replace
 
 from profkit.capture.cuda_source import Build
 from profkit.core.typed_file import Model
-from profkit.trial import source_edits as edits
+from profkit.recompilation import source_edits as edits
 
+PROGRAM = "profkit.recompilation.kernel_worker"
 Changes = Literal["nothing", "rounding"]
 """What a switch changes of correct results: nothing, or their rounding."""
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.trial import source_edits as edits
-from profkit.trial.kernel_switches import build_of, offers_for_source, offers_for_triton
+from profkit.recompilation import source_edits as edits
+from profkit.recompilation.kernel_switches import build_of, offers_for_source, offers_for_triton
 
 PAIRS = Path(__file__).parent.parent.parent / "kernels" / "pairs"
 

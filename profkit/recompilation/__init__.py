@@ -1,0 +1,1 @@
+"""Kernels built again with other options, constants and launches: what `profkit try` tries."""
