@@ -56,12 +56,19 @@ class Prepared:
     ) -> None:
         self.place = place
         self.culprit = ""  # the package whose import is the fault
-        (place / "modules").write_text(json.dumps({"modules": modules, "changed": changed}))
+        self.seconds = 0.0  # how long its imports took
+        self.add(modules, changed)
         if importing:  # whose modules are not whole where torch is
             environment = {**environment, "PROFKIT_EARLY": f"{importing}=torch"}
         self._started = time.time()
         with (place / "before").open("wb") as before:
             self._process = process.start(command, environment, output=before)
+
+    def add(self, modules: Sequence[str], changed: Sequence[str]) -> None:
+        """Have more modules imported, as a run has shown them."""
+        (self.place / "ready").unlink(missing_ok=True)
+        names = {"modules": modules, "changed": changed}
+        write_atomic(self.place / "modules", json.dumps(names))
 
     @property
     def fault(self) -> str | None:
@@ -71,13 +78,9 @@ class Prepared:
             return "it has ended before" if has_ended else None
         said = json.loads(ready.read_text("utf-8"))
         self.culprit = said["package"]
+        self.seconds = self.seconds or max(ready.stat().st_mtime - self._started, 0.0)
         is_child = said["parent"] == self._process.pid
         return said["fault"] or ("" if is_child else "another program starts it")
-
-    @property
-    def seconds(self) -> float:
-        """How long its imports took."""
-        return max((self.place / "ready").stat().st_mtime - self._started, 0.0)
 
     def run(self, plan: Plan) -> process.Finished:
         """A run by a plan; exit status 124 after its time."""

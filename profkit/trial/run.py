@@ -119,6 +119,11 @@ class Result(_Recorded, frozen=True):
     failure: str = ""
 
     @property
+    def process(self) -> float:
+        """Seconds of a process of its own."""
+        return self.seconds + self.start
+
+    @property
     def block(self) -> tuple[float, ...]:
         """Means of consecutive units, at most ten."""
         size = max(1, len(self.times) // _GROUPS)
@@ -174,15 +179,13 @@ def run_program(
     folder: Path | None = None,
     prepared: Prepared | None = None,
     features: frozenset[str] = frozenset(),
-    on_record: Callable[[Result], None] | None = None,
     is_hooked: bool = True,
     begin: Callable[[], subprocess.Popen[bytes]] | None = None,
     plan_folder: Path | None = None,
 ) -> Result:
     """Run a program once, as a fork of `prepared` where it is given; a failure of it is a result.
-    `features` are those of its first run, if there was one. `on_record` gets what is recorded as
-    soon as it is, while the program may go on. `begin` lets a program go on that was started early,
-    in the `hooked_environment` of `plan_folder`, where it has found this plan.
+    `features` are those of its first run, if there was one. `begin` lets a program go on that was
+    started early, in the `hooked_environment` of `plan_folder`, where it has found this plan.
 
     It runs in its own copy of `folder`, where one is given, as checkpoints of one run would change
     the next; words of its command that are paths in the folder lead to the copy's.
@@ -203,12 +206,7 @@ def run_program(
             own = variables_of(switches, environment).items()
             variables = {**environment, **{name: text.format(folder=made) for name, text in own}}
             hooked = hooked_environment(variables, place, is_hooked=is_hooked)
-
-            def note() -> None:
-                if on_record:
-                    on_record(_result(Result(names, 0.0), _records(place), extent, ""))
-
-            rest, log = _Rest(math.inf, math.inf, place=place, on_record=note), place / "log"
+            rest, log = _Rest(math.inf, math.inf, marker=place / STOPPED), place / "log"
             start = partial(_started, command, hooked, folder, place / "copy")
             end = _run(begin or start, rest, timeout)
         records = _records(place)
@@ -249,18 +247,12 @@ def hooked_environment(
 
 @dataclass(eq=False)
 class _Rest(Watchdog):
-    """Finds processes that go on after another was stopped as planned: they may wait for it. It
-    calls `on_record` once there is a record in `place`."""
+    """Finds processes that go on after another was stopped as planned: they may wait for it."""
 
-    place: Path = Path()
-    on_record: Callable[[], None] | None = None
+    marker: Path = Path()
 
     def barks(self, root: int) -> bool:  # noqa: ARG002
-        if self.on_record and any(self.place.glob("*.json")):
-            self.on_record()
-            self.on_record = None
-        marker = self.place / STOPPED
-        return marker.exists() and time.time() - marker.stat().st_mtime > AFTER
+        return self.marker.exists() and time.time() - self.marker.stat().st_mtime > AFTER
 
     def interrupt(self, supervisor: subprocess.Popen[bytes]) -> None:
         """Leave it to its end."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -13,7 +15,8 @@ from msgspec.structs import replace
 
 from profkit.capture.copies import check_size
 from profkit.capture.written import copy_small, listed, put_back
-from profkit.core.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem, ProfkitError
+from profkit.core.text_files import read_text
 from profkit.timing.measurement import Tell
 from profkit.trial.evidence import Combination
 from profkit.trial.outcome import outcome
@@ -51,6 +54,7 @@ _COMPILING = 120.0  # s that a run may take in addition, chosen: torch.compile o
 _OF_LEFT = 1 / 3  # chosen: of the budget that is left, so that one run doesn't end the trial
 _OF_WHOLE = 0.5  # chosen: the same of a whole run, besides: others may take as much
 _FRESH = "each run imports its libraries"
+_OF_JAX = {"jax", "flax", "optax", "equinox", "haiku"}
 _WHOLE = 0.05  # chosen: of the budget, in which the first run may reach the program's end
 _APART = 2  # packages that forks import by themselves, chosen: finding one takes a start
 _LATE = "changing-dataset"  # a feature that a whole run may be the first to see
@@ -104,7 +108,7 @@ def try_program(
             return wholes[-1]
 
         def run_plain() -> Result | None:
-            if measure.left() <= max(run.seconds for run in wholes if not run.switches):
+            if measure.left() <= max(run.process for run in wholes if not run.switches):
                 return None
             return measure.run_with("whole program without hooks", {}, is_hooked=False)
 
@@ -134,6 +138,7 @@ class _Runner:
         self.place = place / "prepared"
         self.end = time.monotonic() + budget
         self.extent = Extent(window=WINDOW, grace=_WHOLE * budget)
+        self.expected = None if subject.in_copy else _expected(self.command)
         self.first: Result | None = None
         self.prepared: Prepared | None = None
         self.forks = self.excluded = 0
@@ -149,7 +154,7 @@ class _Runner:
     ) -> Result:
         limit = remaining = self.left() - kept
         if self.first and switches not in self.late:
-            slowest = _SLOWER * self.first.seconds
+            slowest = _SLOWER * self.first.process
             limit = min(slowest + _COMPILING, _OF_LEFT * remaining)
             limit = max(limit, slowest / 2 + grace)
 
@@ -167,7 +172,6 @@ class _Runner:
                 folder=self.folder,
                 prepared=prepared,
                 features=self.first.features if self.first else frozenset(),
-                on_record=None if self.first or self.folder else self._prepare,
             )
 
         # Not of one whose output is compared.
@@ -185,11 +189,17 @@ class _Runner:
         if result.status == TIMED_OUT:
             self.late.add(switches)
             return replace(result, is_cut=remaining < limit)
-        if self.first is None:
-            self.first = result
-            self.extent = Extent(result.unit, result.units if result.stopped else 0)
-            if self.prepared is None:
-                self._prepare(result)
+        return result if self.first else self._first(result, prepared)
+
+    def _first(self, result: Result, prepared: Prepared | None) -> Result:
+        """The first run, which is another if it was a fork of what forks should not be of."""
+        self.first, window = result, self.extent
+        self.extent = Extent(result.unit, result.units if result.stopped else 0)
+        if prepared is self.prepared:  # not where that one is discarded
+            self._prepare(result)
+            if prepared and self._forked(()) is None:
+                self.first, self.extent = None, window
+                return self(())
         return result
 
     def _fault(self, result: Result) -> str:
@@ -241,11 +251,14 @@ class _Runner:
         return self.end - time.monotonic()
 
     def _prepare(self, first: Result) -> None:
-        """Have the libraries of the first run imported, while that goes on to its end."""
+        """Have the libraries of the first run imported, or of what is expected of it."""
         if not {"torch"} <= first.features or "jax" in first.features or first.unit == WALL:
             return
         if self.folder:
             self.tell(f"{_FRESH}: it has its own copy of the folder")
+            return
+        if self.prepared:
+            self.prepared.add(first.modules, first.changed)
             return
         self.place.mkdir()
         environment = hooked_environment(self.environment, self.place)
@@ -257,6 +270,9 @@ class _Runner:
     def _forked(self, switches: Combination) -> Prepared | None:
         """What to fork, once it is ready. Variables are read at imports: with others a run is a
         process from its start."""
+        if self.expected:
+            self._prepare(self.expected)
+            self.expected = None
         if self.prepared is None or variables_of(switches, self.environment):
             return None
         while (fault := self.prepared.fault) is None:
@@ -271,7 +287,8 @@ class _Runner:
             self._prepare(self.first)
             return self._forked(switches)
         if fault:
-            self.tell(f"{_FRESH}: {fault}")
+            if self.first:
+                self.tell(f"{_FRESH}: {fault}")
             self.discard()
         return self.prepared
 
@@ -280,6 +297,24 @@ class _Runner:
         if self.prepared is not None:
             self.prepared.discard()
             self.prepared = None
+
+
+def _expected(command: Sequence[str]) -> Result | None:
+    """What a first run would say of its imports, by the statements of the program's file; None of
+    one that does not import torch, or JAX beside it."""
+    rows: list[str] = []
+    with suppress(IndexError, SyntaxError, ValueError, ProfkitError):
+        for each in ast.parse(read_text(Path(command[1]))).body:
+            if isinstance(each, ast.ImportFrom) and not each.level:
+                rows.append(f"{each.module}.:{','.join(part.name for part in each.names)}")
+            elif isinstance(each, ast.Import):
+                rows += [f"{part.name}.:" for part in each.names]
+    packages = [row.partition(".")[0] for row in rows]
+    if "torch" not in packages or _OF_JAX.intersection(packages):
+        return None
+    outer = next(name for name in packages if name not in sys.stdlib_module_names)
+    facts = {"importing": outer} if outer != "torch" else {}
+    return Result((), 0.0, unit="", features=frozenset({"torch"}), modules=(*rows,), facts=facts)
 
 
 def _folder() -> Path:

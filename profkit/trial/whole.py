@@ -101,7 +101,7 @@ def _confirmed(
 
 def _took(names: Names, runs: Sequence[Result], plain: Result, *, is_prepared: bool) -> str:
     """How long whole runs take with switches: a unit's gain is without what these prepare."""
-    seconds = statistics.median(run.seconds + run.start for run in runs)
+    seconds = statistics.median(run.process for run in runs)
     filled = ", caches filled," if is_prepared else ""
     is_short = is_prepared and seconds > _LONGER * plain.seconds
     short = ", as the program is short beside what that compiles" if is_short else ""
@@ -116,7 +116,7 @@ def _as_whole(
     if not (row.prepares and gain and unit and after and before[0].is_whole):
         return row
     saved = unit.units * (unit.seconds - unit.seconds / gain.speedup)
-    whole = after[-1].seconds - before[0].seconds + saved
+    whole = after[-1].process - before[0].process + saved
     more = max(whole - row.prepares[-1].seconds, 0.0)
     seconds = (each.seconds + more for each in row.prepares)
     return replace(row, prepares=tuple(preparations(seconds, unit.seconds, gain)))

@@ -16,9 +16,11 @@ import stat
 import sys
 import threading
 import time
-from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
+
+from .state import is_installed
 
 GENERATORS = ("random", "numpy.random")
 _LATE = ("torch._inductor", "triton", "jax")  # they start processes and threads, or hook into fork
@@ -46,11 +48,33 @@ def changed() -> list[str]:
 
 
 def serve(path: str) -> None:
-    """Return in a fork of this process, each time that a plan is at `path`."""
+    """Return in a fork of this process, each time that a plan is at `path`; modules that are named
+    beside it are imported before."""
     folder = os.path.dirname(path)
+    named, fault = os.path.join(folder, "modules"), ""
+    while not fault:
+        if os.path.exists(named):
+            fault = _say(folder, named)
+        elif not os.path.exists(path):
+            time.sleep(_POLLED)
+        else:
+            states = _states()
+            process = os.fork()
+            if not process:
+                _begin(folder, states.get("random"))
+                return
+            status = _end(process, path)
+            os.unlink(path)
+            write(folder, "end", status)
+    os._exit(0)
+
+
+def _say(folder: str, named: str) -> str:
+    """Import what is named; why forks would not be as fresh processes, "" where they are."""
     try:
-        with open(os.path.join(folder, "modules"), encoding="utf-8") as file:
+        with open(named, encoding="utf-8") as file:
             first = json.load(file)
+        os.unlink(named)
         before = _states()
         package = _import(first["modules"])
         fault = _fault(set(first["changed"])) if not package else f"imports of {package} {_IN_USE}"
@@ -59,18 +83,7 @@ def serve(path: str) -> None:
     except Exception as error:
         package, fault = "", repr(error)
     write(folder, "ready", {"fault": fault, "package": package, "parent": os.getppid()})
-    while not fault:
-        while not os.path.exists(path):
-            time.sleep(_POLLED)
-        states = _states()
-        process = os.fork()
-        if not process:
-            _begin(folder, states.get("random"))
-            return
-        status = _end(process, path)
-        os.unlink(path)
-        write(folder, "end", status)
-    os._exit(0)
+    return fault
 
 
 def _is_as_before(states: dict[str, bytes]) -> bool:
@@ -94,7 +107,7 @@ def _import(names: Any) -> str:
     saved = {name: os.environ[name] for name in _IMPORTING if name in os.environ}
     os.environ.update(_IMPORTING)
     culprit = package = ""
-    for name in [*names, "torch._dynamo"]:
+    for name in (each for each in [*names, "torch._dynamo"] if each not in sys.modules):
         if name.split(".")[0] != package:
             if _has_device():
                 culprit = package
@@ -102,7 +115,9 @@ def _import(names: Any) -> str:
             package = name.split(".")[0]
         if not name.startswith(_LATE):
             with contextlib.suppress(Exception):
-                import_module(name)
+                module, is_statement, parts = name.partition(".:")  # which loads parts, perhaps
+                if not is_statement or is_installed(str(getattr(find_spec(package), "origin", ""))):
+                    __import__(module, fromlist=["__name__", *filter(None, parts.split(","))])
     for name in _IMPORTING:
         os.environ.pop(name, None)
     os.environ.update(saved)
