@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from importlib.util import find_spec
+from itertools import chain
 from types import ModuleType
 from typing import Any
 
@@ -107,7 +108,8 @@ def _import(names: Any) -> str:
     saved = {name: os.environ[name] for name in _IMPORTING if name in os.environ}
     os.environ.update(_IMPORTING)
     culprit = package = ""
-    for name in (each for each in [*names, "torch._dynamo"] if each not in sys.modules):
+    late = (name for name in names if name not in sys.modules)
+    for name in chain(late, ["torch._dynamo"]):  # the last, for what is before it
         if name.split(".")[0] != package:
             if _has_device():
                 culprit = package
