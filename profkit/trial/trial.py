@@ -55,6 +55,14 @@ _OF_LEFT = 1 / 3  # chosen: of the budget that is left, so that one run doesn't 
 _OF_WHOLE = 0.5  # chosen: the same of a whole run, besides: others may take as much
 _FRESH = "each run imports its libraries"
 _OF_JAX = {"jax", "flax", "optax", "equinox", "haiku"}
+_WITHOUT_TORCH = sys.stdlib_module_names | {
+    "numpy",
+    "scipy",
+    "pandas",
+    "matplotlib",
+    "tqdm",
+    "yaml",
+}
 _WHOLE = 0.05  # chosen: of the budget, in which the first run may reach the program's end
 _APART = 2  # packages that forks import by themselves, chosen: finding one takes a start
 _LATE = "changing-dataset"  # a feature that a whole run may be the first to see
@@ -180,10 +188,12 @@ class _Runner:
         if prepared and not (fault := self._fault(result)):
             self.forks += 1
         elif prepared and self._is_suspect(switches):
-            result = run(None)
-            if not self._fault(result):
+            again = run(None)
+            if not self._fault(again):
                 self.tell(f"{_FRESH}: without that, it fails: {fault}")
                 self.discard()
+            if self.first or not again.failure:  # or it may fail for what the first one did
+                result = again
         if self.first and not (switches or perturb) and result.failure:
             result = self._unseeded(run, result)
         if result.status == TIMED_OUT:
@@ -195,7 +205,7 @@ class _Runner:
         """The first run, which is another if it was a fork of what forks should not be of."""
         self.first, window = result, self.extent
         self.extent = Extent(result.unit, result.units if result.stopped else 0)
-        if prepared is self.prepared:  # not where that one is discarded
+        if prepared is self.prepared and not result.failure:  # not where that one is discarded
             self._prepare(result)
             if prepared and self._forked(()) is None:
                 self.first, self.extent = None, window
@@ -253,6 +263,7 @@ class _Runner:
     def _prepare(self, first: Result) -> None:
         """Have the libraries of the first run imported, or of what is expected of it."""
         if not {"torch"} <= first.features or "jax" in first.features or first.unit == WALL:
+            self.discard()  # the time of whole programs is with their imports
             return
         if self.folder:
             self.tell(f"{_FRESH}: it has its own copy of the folder")
@@ -300,21 +311,28 @@ class _Runner:
 
 
 def _expected(command: Sequence[str]) -> Result | None:
-    """What a first run would say of its imports, by the statements of the program's file; None of
-    one that does not import torch, or JAX beside it."""
+    """What a first run would say of its imports: by those that follow the import of torch in the
+    program's file, before any other statement; None where another package may import torch."""
     rows: list[str] = []
-    with suppress(IndexError, SyntaxError, ValueError, ProfkitError):
+    with suppress(IndexError, SyntaxError, ValueError, RecursionError, MemoryError, ProfkitError):
         for each in ast.parse(read_text(Path(command[1]))).body:
-            if isinstance(each, ast.ImportFrom) and not each.level:
-                rows.append(f"{each.module}.:{','.join(part.name for part in each.names)}")
+            if isinstance(each, ast.ImportFrom):
+                new = [f"{each.module}.:{','.join(part.name for part in each.names)}"]
             elif isinstance(each, ast.Import):
-                rows += [f"{part.name}.:" for part in each.names]
-    packages = [row.partition(".")[0] for row in rows]
-    if "torch" not in packages or _OF_JAX.intersection(packages):
+                new = [f"{part.name}.:" for part in each.names]
+            elif rows:  # what it does may change what is imported
+                break
+            else:
+                continue
+            before = {row.partition(".")[0] for row in new}
+            if rows or "torch" in before:
+                rows += new
+            elif not before <= _WITHOUT_TORCH:
+                return None
+    packages = {row.partition(".")[0] for row in rows}
+    if not rows or packages & _OF_JAX:
         return None
-    outer = next(name for name in packages if name not in sys.stdlib_module_names)
-    facts = {"importing": outer} if outer != "torch" else {}
-    return Result((), 0.0, unit="", features=frozenset({"torch"}), modules=(*rows,), facts=facts)
+    return Result((), 0.0, unit="", features=frozenset({"torch"}), modules=(*rows,))
 
 
 def _folder() -> Path:

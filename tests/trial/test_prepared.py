@@ -343,3 +343,52 @@ def test_the_first_run_is_a_fork_too(
     imported = Path(".cache/log").read_text().count("part\n")
     assert ("each run imports its libraries: it sets MODE between imports" in told) is bool(setting)
     assert imported > trial.unchanged.runs if setting else imported == 1
+
+
+FAILING = "import torch, os\nos.mkdir('run1')\nraise ValueError('bad data')\n"
+
+
+@pytest.mark.usefixtures("imitated_torch")
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [(FAILING, "ValueError: bad data"), (f"x = {'1 + ' * 3000}1", "RecursionError")],
+    ids=["folder", "nested"],
+)
+def test_a_program_that_fails_says_why_at_first(
+    program: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not what its second run met with."""
+    monkeypatch.chdir(tmp_path)
+    assert reason in tried(program).failure
+
+
+def test_the_time_of_a_whole_program_is_with_its_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imitated_torch: str
+) -> None:
+    (tmp_path / "site/slow-1.0.dist-info").mkdir(parents=True)
+    (tmp_path / "site/slow.py").write_text("import time\ntime.sleep(0.5)")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'site'}{os.pathsep}{imitated_torch}")
+    monkeypatch.chdir(tmp_path)
+    trial = tried("import torch\nimport slow\n")
+    assert trial.unchanged is not None
+    assert trial.unchanged.seconds > 0.5
+
+
+def test_what_follows_another_statement_is_imported_by_forks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imitated_torch: str
+) -> None:
+    """Which finds another module here, as the program has it."""
+    for folder in ("site/vend-1.0.dist-info", "third_party"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / ".cache").mkdir()
+    (tmp_path / "site/vend.py").write_text("open('.cache/log', 'w').close()")
+    (tmp_path / "third_party/vend.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'site'}{os.pathsep}{imitated_torch}")
+    monkeypatch.chdir(tmp_path)
+    trial = tried(
+        USING.replace(
+            "SETTING", "import sys; sys.path.insert(0, 'third_party')\nimport vend"
+        ).replace("from library import part\nprint(part)\n", "")
+    )
+    assert trial.failure == ""
+    assert not (tmp_path / ".cache/log").exists()
