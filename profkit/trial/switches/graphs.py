@@ -201,6 +201,12 @@ class _GraphedStep:
         return [part.data_ptr() for each in states for part in each.values() if type(part) is kind]
 
 
+def _without(left: set[int], gradients: Any) -> Any:
+    """Gradients without those at some places; None for as they are."""
+    kept = (None if place in left else each for place, each in enumerate(gradients))
+    return tuple(kept) if left else None
+
+
 class _Graphs:
     """The graphs of a module by the shapes of its inputs; what has none is called as it is.
 
@@ -405,7 +411,7 @@ class _Graphs:
         flat.inner, flat.forward, flat.training = module, forward, module.training
         graphed = torch.cuda.make_graphed_callables(flat, samples, allow_unused_input=True)
         constants, shape = outputs
-        needed = self._needed(forward(*samples))
+        needed = self._needed(forward(*samples), len(samples))
 
         def replay(*inputs: Any) -> Any:
             if self.is_waiting:
@@ -414,35 +420,40 @@ class _Graphs:
             node = next((tensor.grad_fn for tensor in tensors if tensor.grad_fn), None)
             if node:
                 self.is_waiting, self.newest = True, (own := object())
-                node.register_prehook(lambda given: self._begin_backward(own, needed, given))
+                left: set[int] = set()  # out by this loss: graphs have zeros for them
+                node.register_prehook(
+                    lambda given: left.update(self._begin_backward(own, needed, given))
+                )
+                if len(needed) > 1:
+                    node.register_hook(lambda grads, _: _without(left, grads))
             each = iter(tensors)
             leaves = [next(each).clone() if c is hole else c for c in constants]
             return tree_unflatten(leaves, shape)
 
         return replay
 
-    def _needed(self, results: Any) -> list[set[int]]:
-        """The places of parameters that each result has gradients for."""
-        torch, parameters = self.torch, [p for p in self.module.parameters() if p.requires_grad]
+    def _needed(self, results: Any, start: int) -> list[set[int]]:
+        """The places of parameters that each result has gradients for, from `start` on."""
+        torch, places = self.torch, dict(enumerate(self.module.parameters(), start))
+        places = {place: each for place, each in places.items() if each.requires_grad}
         rows = [
             torch.autograd.grad(
-                result, parameters, torch.ones_like(result), retain_graph=True, allow_unused=True
+                *(result, [*places.values()], torch.ones_like(result)),
+                retain_graph=True,
+                allow_unused=True,
             )
             if result.requires_grad
             else ()
             for result in results
         ]
-        return [{place for place, each in enumerate(row) if each is not None} for row in rows]
+        return [{n for n, each in zip(places, row) if each is not None} for row in rows]
 
-    def _begin_backward(self, call: Any, needed: list[set[int]], given: Any) -> None:
+    def _begin_backward(self, call: Any, needed: list[set[int]], given: Any) -> set[int]:
         """Have gradients of before lie where no graph writes: parameters take those of a replay as
-        they are. Raises RuntimeError in a second pass, or one of a call before the newest, and
-        where parameters get no gradients, for which a graph has zeros."""
+        they are. The places of parameters that get none from the gradients of results. Raises
+        RuntimeError in a second pass, or one of a call before the newest."""
         if call is not self.newest:
             raise RuntimeError("a graph has overwritten what this backward pass needs")
-        rows = (row for row, gradient in zip(needed, given) if gradient is not None)
-        if set[int]().union(*rows) != set[int]().union(*needed):
-            raise RuntimeError("a loss leaves out parameters: a graph has zeros for them")
         self.is_waiting, self.newest = False, None
         held = [(p, p.grad) for p in self.parameters if p.grad is not None]
         late = [(p, grad) for p, grad in held if self.own.get(id(p)) != grad.data_ptr()]
@@ -451,6 +462,8 @@ class _Graphs:
                 copies = self.torch._foreach_mul([grad for _, grad in late], 1)
             for own, (parameter, _) in zip(copies, late):
                 parameter.grad, self.own[id(parameter)] = own, own.data_ptr()
+        rows = (row for row, gradient in zip(needed, given) if gradient is not None)
+        return set[int]().union(*needed).difference(*rows)
 
     def _captured_inference(self, function: Any, samples: Any) -> Any:
         torch = self.torch
