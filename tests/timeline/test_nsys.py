@@ -413,7 +413,7 @@ def test_a_table_without_times_is_refused(tmp_path: Path) -> None:
     assert "has no column start" in refused(path)
 
 
-@pytest.mark.parametrize("kept", [100, 4096, 60_000, 200_000])
+@pytest.mark.parametrize("kept", [100, 4096, 60_000, 110_000])
 def test_an_export_cut_short_is_damaged(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "cut.sqlite"
     path.write_bytes(FLASH.read_bytes()[:kept])
