@@ -268,9 +268,12 @@ def test_what_is_shared_says_nothing_of_the_host(tmp_path: Path, format_name: st
 def test_a_scrubbed_export_shows_the_same(tmp_path: Path, name: str, format_name: str) -> None:
     path = tmp_path / f"{name}.sqlite"
     shutil.copy(file(name), path)
-    before = shown(path, format_name)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA page_size = 4096")  # as nsys writes them
+        database.execute("VACUUM")
+    before, size = shown(path, format_name), path.stat().st_size
     scrub(path)
-    assert path.stat().st_size < 0.7 * file(name).stat().st_size
+    assert path.stat().st_size < size / 2
     assert shown(path, format_name) == before
 
 
