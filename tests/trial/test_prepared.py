@@ -351,7 +351,7 @@ FAILING = "import torch, os\nos.mkdir('run1')\nraise ValueError('bad data')\n"
 @pytest.mark.usefixtures("imitated_torch")
 @pytest.mark.parametrize(
     ("program", "reason"),
-    [(FAILING, "ValueError: bad data"), (f"x = {'1 + ' * 3000}1", "RecursionError")],
+    [(FAILING, "ValueError: bad data"), (f"x = {'1 + ' * 30_000}1", "RecursionError")],
     ids=["folder", "nested"],
 )
 def test_a_program_that_fails_says_why_at_first(
