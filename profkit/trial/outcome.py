@@ -200,7 +200,7 @@ def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
     """What to write, for the workers, the optimizer, the function and the graphs that runs had."""
     known = {name: str(value) for run in runs for name, value in run.facts.items()}
     defaults = {"workers": "N", "persistent": "True", "jitted": _JITTED, "rival": ""}
-    defaults |= dict.fromkeys(("module", "update"), _LEFT if runs else "")
+    defaults |= dict.fromkeys(("module", "update", "dropped"), _LEFT if runs else "")
     facts = {**defaults, "optimizer": "" if runs else "AdamW", **known}
     text = "\n".join(switch.keep.strip() for switch in combination)
     for name in defaults:
@@ -211,7 +211,7 @@ def _keep(combination: Combination, runs: Sequence[Result]) -> tuple[str, ...]:
         names = optimizers if "{optimizer}" in line else optimizers[:1]
         names = [n for n in names if n != "SGD" or "capturable" not in line]
         lines += [line.replace("{optimizer}", n) for n in names] if "optimizer" in line else [line]
-    return _merged(lines)
+    return _merged(dict.fromkeys(lines))
 
 
 def _merged(lines: Iterable[str]) -> tuple[str, ...]:

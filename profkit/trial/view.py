@@ -26,8 +26,9 @@ from profkit.ui.text import factor, number, percent, plural
 
 
 class _Words(Struct, frozen=True):
-    """What limits, kinds of rows, changes of proven ones and states of files are called."""
+    """What units, limits, kinds of rows, changes of proven ones and states of files are called."""
 
+    units: Mapping[str, str]
     limits: Mapping[str, str]
     groups: Mapping[str, str]
     proven: Mapping[str, frozenset[str]]
@@ -96,8 +97,7 @@ def _first(paths: Sequence[str]) -> str:
 
 def unit_name(unit: str) -> str:
     """The name of a unit of work."""
-    names = {"optimizer": "optimizer step", "generate": "generated token", "gradients": "gradient"}
-    return names.get(unit, unit.replace("calls of", "call of"))
+    return _WORDS.units.get(unit, unit.replace("calls of", "call of"))
 
 
 def _proven(trial: TrialFile, title: str, rows: Sequence[TrialRow]) -> Iterator[doc.Block]:

@@ -465,6 +465,77 @@ for _ in range(40):
 """
 
 
+OWN_COMPILED = """
+import torch, torch._inductor.compile_fx
+def compiled(graph, inputs, config_patches=None, **_):
+    print("graphs" if (config_patches or {}).get("triton.cudagraphs") else "no graphs")
+    return graph.forward
+torch._inductor.compile_fx.compile_fx = compiled
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+    def forward(self, x):
+        return self.inner(x).relu()
+net = Net()
+COMPILE
+for _ in range(20):
+    net(torch.ones(2, 4)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    "line", ["net = torch.compile(net, fullgraph=True)", "net.compile()", "net.compile(OPTIONS)"]
+)
+def test_a_program_that_compiles_its_modules_may_do_so_in_another_mode(
+    tmp_path: Path, forks: TorchForks, line: str
+) -> None:
+    program = OWN_COMPILED.replace("COMPILE", line.replace("OPTIONS", "mode='default'"))
+    unchanged = run(tmp_path, program, forks=forks)
+    assert set(unchanged.output.splitlines()) == {"no graphs"}
+    switch = SWITCHES["compile-reduce-overhead"]
+    features = unchanged.features | {"cuda"}
+    if "OPTIONS" in line:
+        assert switch.lacks(features) == "not beside compilation options"
+        return
+    assert switch.lacks(features) == ""
+    changed = forks.run(tmp_path / "program.py", [switch.name], features=features)
+    assert set(changed.output.splitlines()) == {"graphs"}
+    assert switch.name in changed.applied
+    assert SWITCHES["compile"].lacks(features) == "not beside compiled"
+
+
+ZEROED = """
+import torch, torch._inductor.compile_fx
+torch._inductor.compile_fx.compile_fx = lambda graph, inputs, **_: graph.forward
+net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+for _ in range(20):
+    net(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad(SET_TO_NONE)
+print(net[0].weight.grad)
+"""
+DROPPED = "optimizer.zero_grad(set_to_none=True)"
+
+
+@pytest.mark.parametrize("is_zeroed", [True, False])
+def test_gradients_that_a_graph_would_overwrite_are_dropped_and_that_is_told(
+    tmp_path: Path, forks: TorchForks, is_zeroed: bool
+) -> None:
+    """What a compiled backward pass leaves is its graph's, whose next replay overwrites it."""
+    program = ZEROED.replace("SET_TO_NONE", str(not is_zeroed))
+    unchanged = run(tmp_path, program, forks=forks)
+    changed = run(tmp_path, program, "compile-reduce-overhead", forks=forks)
+    assert changed.failure == ""
+    assert changed.output.split() == ["None"]
+    evidence = Evidence()
+    evidence.runs += [unchanged, changed]
+    evidence.combinations.append((SWITCHES["compile-reduce-overhead"],))
+    kept = outcome(evidence, ("python",), 60.0).rows[0].keep
+    assert (DROPPED in kept) is is_zeroed
+
+
 TWO_OPTIMIZERS = """
 import torch
 net, head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)

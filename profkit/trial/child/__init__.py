@@ -70,10 +70,11 @@ def _switch(library: str, program: Any) -> None:
 
 
 def _loaded(path: str) -> Any:
-    """The module of a file of switches."""
+    """The module of a file of switches, beside which others may be."""
     name = f"profkit_switches_{abs(hash(path))}"
     if name not in sys.modules:
-        spec = spec_from_file_location(name, path)
+        beside = [os.path.dirname(path)]
+        spec = spec_from_file_location(name, path, submodule_search_locations=beside)
         assert spec is not None
         assert spec.loader is not None
         sys.modules[name] = module_from_spec(spec)

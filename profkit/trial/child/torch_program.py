@@ -63,6 +63,7 @@ class TorchProgram:
         self.applied = record.applied.add  # the name of a switch that found something to change
         self.changes: list[Callable[[Any, Any, Any], Any]] = []
         self.wrappers: list[Callable[[Any, Any], Any]] = []
+        self.compiling: list[Callable[[Any], None]] = []  # modules, with options
         self.on_step: list[Callable[[], None]] = []
         self.generation: list[Callable[[Any], Any]] = []
         self._call = self._looking = torch.nn.Module.__call__
@@ -280,8 +281,9 @@ class TorchProgram:
         def compiled(function: Any = None, *args: Any, **kwargs: Any) -> Any:
             if function is None:
                 return lambda function: compiled(function, *args, **kwargs)
-            result = noted(function, *args, **kwargs)
-            if isinstance(getattr(function, "__self__", function), torch.nn.Module):
+            is_module = isinstance(getattr(function, "__self__", function), torch.nn.Module)
+            result = noted(function, *args, **self._options(kwargs) if is_module else kwargs)
+            if is_module:
                 return result  # whose calls are units by themselves
             kind = f"calls of {getattr(function, '__name__', type(function).__name__)}"
 
@@ -297,6 +299,14 @@ class TorchProgram:
             return called
 
         torch.compile, self.compile = compiled, noted
+
+    def _options(self, options: Any) -> Any:
+        """Those with which a module is compiled."""
+        if any(map(options.get, ("mode", "options", "backend"))):
+            self.record.features.add("compilation-options")
+        for change in self.compiling:
+            change(options)
+        return options
 
     def may_have_compiled(self) -> bool:
         """Whether something was compiled, or there is no telling."""

@@ -6,17 +6,38 @@ import functools
 from itertools import count
 from typing import Any
 
+from .training import set_to_none
+
 _HOOKS = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"
 
 
 def _compile(program: Any, mode: str | None) -> None:
-    """torch.compile in a mode; those that are named have CUDA graphs."""
-    torch = program.torch
+    """torch.compile in a mode; those that are named have CUDA graphs. A program that compiles its
+    modules does so in that mode."""
     name = f"compile-{mode}" if mode else "compile"
+    if mode:
+        set_to_none(program)  # the next replay overwrites gradients that stay
+    if "compiled" in program.record.plan["features"]:
+        program.compiling.append(lambda options: options.update(mode=mode))
+        program.compiling.append(lambda _: program.applied(name))
+    else:
+        _compile_modules(program, name, mode)
+
+    def note() -> None:
+        """What compiles nothing, as where the program disabled that, is not applied."""
+        if not program.may_have_compiled():
+            program.record.applied.discard(name)
+
+    program.record.finishing.append(note)
+
+
+def _compile_modules(program: Any, name: str, mode: str | None) -> None:
+    """Outermost ones are compiled, as the program compiles none."""
+    torch = program.torch
     compiled_hooks = _refused_hooks(torch)
 
     def compiled(module: Any, call: Any) -> Any:
-        if type(module).__name__ == "OptimizedModule" or not any(True for _ in module.parameters()):
+        if not any(True for _ in module.parameters()):
             return call
         program.applied(name)
         compiled_hooks.extend(vars(part).get(h) for part in module.modules() for h in _HOOKS)
@@ -37,12 +58,6 @@ def _compile(program: Any, mode: str | None) -> None:
 
         return run
 
-    def note() -> None:
-        """What compiles nothing, as where the program disabled that, is not applied."""
-        if not program.may_have_compiled():
-            program.record.applied.discard(name)
-
-    program.record.finishing.append(note)
     if mode:
         program.on_step.append(lambda: torch.compiler.cudagraph_mark_step_begin())
     program.wrappers.append(compiled)

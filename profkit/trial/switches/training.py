@@ -62,6 +62,7 @@ def set_to_none(program: Any) -> None:
     def dropped(self: Any, set_to_none: bool = True) -> None:
         if not set_to_none:
             program.applied("set-to-none")
+            program.record.facts["dropped"] = ""
             if self not in zeroed:
                 zeroed[self] = WeakTensorKeyDictionary()
                 self.register_step_pre_hook(check)
