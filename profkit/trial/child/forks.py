@@ -32,7 +32,8 @@ _IMPORTING = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCH_WARM_POOL": "0"}  # n
 _AFTER = 2.0  # s, as of `trial.run`
 _DRAWS = 1000  # chosen: words of 32 bits, more than imports draw for names
 # Read when a device is first used, or when a function of a library is called.
-_OWN = ("PROFKIT_", "CUDA_MODULE_LOADING", "CUDA_DEVICE_ORDER", *_IMPORTING, "PL_", "ACCELERATE_")
+_DEVICE = ("CUDA_MODULE_LOADING", "CUDA_DEVICE_ORDER")
+_OWN = ("PROFKIT_", *_DEVICE, *_IMPORTING, "PL_", "ACCELERATE_", "TRITON_")
 _seeded: dict[str, bytes] = {}
 _before = dict(os.environ)
 
