@@ -14,6 +14,7 @@ from typing import Literal
 from profkit.core.typed_file import Model
 
 _OTHERS = {"__pycache__", ".git", ".venv", "node_modules"}
+_OF_SQLITE = ("-wal", "-shm", "-journal")
 _MOST_FILES = 20_000  # in a program's folders, chosen: listed in half a second
 _MOST_COPIES, _MOST = 2000, 1 << 26  # files and bytes of copies, chosen: 0.3 s
 Files = dict[Path, tuple[int, int]]
@@ -105,7 +106,7 @@ def put_back(
     large = (path for saved, path in _pairs(folder / "large") if not _is_same(saved, path))
     rows += [written(path, "changed") for path in large]
     new = [path for _, path in _pairs(folder / "new") if path.is_file() or path.is_symlink()]
-    own = [path for path in new if _is_of(path, roots)]
+    own = [path for path in new if _is_own(path, roots, folder)]
     rows += [written(path, "removed" if _is_removed(path) else "new") for path in own]
     elsewhere = (path for path in new if path not in own and not _is_cache(path, roots))
     rows += [written(path, "new") for path in elsewhere]
@@ -124,6 +125,15 @@ def put_back(
         elif now.get(path) != known[path] and not _is_same(saved, path):
             rows.append(written(path, "changed", handed(saved, path)))
     return tuple(rows)
+
+
+def _is_own(path: Path, roots: Sequence[Path], folder: Path) -> bool:
+    """Whether a new file is removed: SQLite's part of a database is where that is put back."""
+    ends = filter(path.name.endswith, _OF_SQLITE)
+    wholes = [path.with_name(path.name.removesuffix(end)) for end in ends]
+    places = [(kind, _within(folder / kind, each)) for kind in ("large", "kept") for each in wholes]
+    kinds = [kind for kind, place in places if os.path.lexists(place)]
+    return kinds[0] == "kept" if kinds else _is_of(path, roots)
 
 
 def _is_of(path: Path, roots: Sequence[Path]) -> bool:

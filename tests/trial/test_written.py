@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -98,6 +99,52 @@ def test_files_that_runs_change_are_as_before(
     assert not (room / "runs").exists()
     assert (room / ".cache" / "models" / "made").exists()  # whole, as others may read it
     assert {each.state for each in put_back(kept, room)} == {"changed"}
+
+
+LOGGING = """
+import os, sqlite3
+from pathlib import Path
+base = sqlite3.connect(DATABASE)
+for number in range(200):
+    base.execute("insert into runs values (?, ?)", (number, "x" * 3000))
+    base.commit()
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "database", "mode"),
+    [
+        ("room", "Path('{0}')", "wal"),
+        ("room", "'file:{0}?mode=rw', uri=True", "persist"),
+        ("elsewhere", "'{0}'", "wal"),
+    ],
+)
+def test_a_database_that_runs_wrote_to_is_as_before(
+    tmp_path: Path, place: str, database: str, mode: str
+) -> None:
+    """With what SQLite keeps beside it, which would be replayed on what is put back."""
+    kept, path = tmp_path / "trial" / "kept", tmp_path / place / "runs.db"
+    for folder in (kept, tmp_path / "room", tmp_path / "elsewhere"):
+        folder.mkdir(parents=True)
+    base = sqlite3.connect(path)
+    base.execute(f"pragma journal_mode={mode}")
+    base.execute("create table runs(number, text)")
+    base.executemany("insert into runs values (?, ?)", [(n, "y" * 3000) for n in range(50)])
+    base.commit()
+    base.close()
+    program = tmp_path / "room" / "program.py"
+    program.write_text(LOGGING.replace("DATABASE", database.format(path)))
+    for _ in range(2):
+        environment = {**os.environ, KEPT: str(kept)}
+        command = (sys.executable, str(program))
+        result = run_program(command, (), Extent(), environment=environment, timeout=300)
+        assert result.failure == ""
+    put_back(kept, tmp_path / "room")
+    base = sqlite3.connect(path)
+    assert base.execute("pragma integrity_check").fetchall() == [("ok",)]
+    assert base.execute("select count(*), min(text) from runs").fetchall() == [(50, "y" * 3000)]
+    base.close()
 
 
 ROTATING = """

@@ -38,6 +38,7 @@ _WRITERS = {
     "safetensors.numpy": "save_file",
 }
 _NO_FILES = ("/dev", "/proc", "/sys")
+_OF_SQLITE = ("", "-wal", "-shm", "-journal")  # what it writes: a part without the others is none
 _CHUNK = 1 << 20
 
 
@@ -80,6 +81,11 @@ class _Keeper:
             return
         is_folder = event == "os.mkdir"
         paths, folders = (arguments[places] for places in _EVENTS[event])
+        if event == "sqlite3.connect":
+            name = os.fsdecode(paths[0])
+            if name.startswith("file:"):  # an address
+                name = name[len("file:") :].partition("?")[0]
+            paths = tuple(name + end for end in _OF_SQLITE)
         known = []
         for number, path in enumerate(paths):
             if isinstance(path, (str, bytes)):
