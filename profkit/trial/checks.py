@@ -139,12 +139,12 @@ def _judgments(
         for is_late, measure in enumerate(measures):
 
             def apart(others: Runs, both: bool = False) -> list[float]:
-                rows = [(o.printed if is_printed else o.results).get(name, ()) for o in others]  # noqa: B023
-                pairs = [(row, other) for other in rows if other or not is_printed]  # noqa: B023
-                return [max(measure(a, b), measure(b, a) if both else 0.0) for a, b in pairs]  # noqa: B023
+                rows = _rows(others, name, is_printed=is_printed)  # noqa: B023
+                return [max(measure(row, b), measure(b, row) if both else 0.0) for b in rows]  # noqa: B023
 
             own = max(apart(unchanged[1:]), default=0.0)
-            if is_printed and own > _REPEATABLE:
+            measured = apart(runs)
+            if not measured or (is_printed and own > _REPEATABLE):
                 continue
             limits = [_OWN * own]
             is_end = name.startswith(_PARAMETERS) and "random" in changes
@@ -166,7 +166,15 @@ def _judgments(
                 if each == "rounding" and _TF32 in features and not name.startswith(_PARAMETERS):
                     limits.append(_ROUNDING_OF_TF32)
             allowed = max(limits) if is_random else min(max(limits), _MOST)
-            yield Judgment(max(apart(runs), default=0.0), allowed, bool(is_late), name)
+            yield Judgment(max(measured), allowed, bool(is_late), name)
+
+
+def _rows(runs: Runs, name: str, *, is_printed: bool) -> list[Row]:
+    """A series in runs, () where it is lacking; without those that may lack it: what is printed
+    besides other results, or after a run was ended."""
+    known = [(run, (run.printed if is_printed else run.results).get(name, ())) for run in runs]
+    may_end = name.startswith(PRINTED)
+    return [row for run, row in known if row or not (is_printed or (may_end and run.stopped))]
 
 
 def _of_updates(

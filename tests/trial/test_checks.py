@@ -48,6 +48,19 @@ def test_missing_results_are_never_the_same(rows: list[list[float]]) -> None:
     assert not judgment.is_same
 
 
+def test_a_line_at_the_end_is_none_of_what_runs_lack_that_were_ended_before() -> None:
+    numbers = {"number 1 of served #": [[3.0, 0.0]], "number 1 of p# # ms": [[7.5, 0.1]]}
+    early = {"number 1 of served #": [[3.0, 0.0]]}
+    whole = Result((), 1.0, results=numbers, is_whole=True)
+    ended, quiet = (Result((), 1.0, results=each, stopped=True) for each in (early, {}))
+    assert faulty([whole, ended]) == ""
+    judgment = judged([whole, ended], [], [ended], {"rounding"})
+    assert judgment is not None
+    assert judgment.is_same
+    assert judged([whole, ended], [], [quiet], {"rounding"}) is None  # nothing is compared
+    assert "vanish" in faulty([whole, Result((), 1.0, results=early, is_whole=True)])
+
+
 @given(ROWS, st.floats(1e-4, 0.5))
 def test_what_unchanged_runs_differ_by_is_allowed(rows: list[list[float]], share: float) -> None:
     other = [[value * (1 + share) for value in row] for row in rows]
