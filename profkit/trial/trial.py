@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import sys
 import tempfile
 import time
@@ -14,10 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from profkit.capture.copies import check_size
-from profkit.capture.written import copy_small, listed, put_back
+from profkit.capture.written import Files, Written, copy_small, listed, put_back
 from profkit.core.errors import EnvironmentProblem, ProfkitError
 from profkit.core.text_files import read_text
 from profkit.timing.measurement import Tell
+from profkit.trial import checks
 from profkit.trial.evidence import Combination
 from profkit.trial.outcome import outcome
 from profkit.trial.perturbed import perturbed
@@ -66,6 +68,7 @@ _WITHOUT_TORCH = sys.stdlib_module_names | {
 _WHOLE = 0.05  # chosen: of the budget, in which the first run may reach the program's end
 _APART = 2  # packages that forks import by themselves, chosen: finding one takes a start
 _LATE = "changing-dataset"  # a feature that a whole run may be the first to see
+_REPEATED = 1e-3  # chosen: how far results of unchanged runs may be apart for rounding alone
 _SOUND = 2  # forks that end well, chosen: after them a failure is the switch's
 _POLLED = 0.02  # s from one look at what imports to the next
 
@@ -94,10 +97,9 @@ def try_program(
     with ExitStack() as stack:
         place = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
         measure = _Runner(subject, here, budget, Path(place).resolve(), tell)
-        sources = [Path(word).resolve().parent for word in subject.command if word.endswith(".py")]
-        before = {} if subject.in_copy else listed(here, *sources[:1], but=Path(place).resolve())
+        before = {} if subject.in_copy else listed(*measure.roots, but=Path(place).resolve())
         copy_small(before, measure.kept)
-        stack.callback(put_back, measure.kept, here, *sources[:1])
+        stack.callback(measure.put_back)
         stack.callback(measure.discard)
         evidence = search(measure, switches, budget, time.monotonic, measure.tell, first)
         trial = outcome(evidence, subject.command, budget)
@@ -126,7 +128,7 @@ def try_program(
             trial = confirmed(trial, evidence, run_whole, run_plain)
             trial = perturbed(trial, evidence, measure.run_with, subject.environment, measure.left)
         measure.discard()
-        written = put_back(measure.kept, here, *sources[:1], before=before)
+        written = measure.put_back(before)
         return replace(trial, seconds=budget - measure.left(), written=written)
 
 
@@ -138,6 +140,9 @@ class _Runner:
         made = {name: str(place / kind) for name, kind in _CACHES.items()}
         self.kept = place / "kept"
         self.kept.mkdir()
+        sources = [Path(word).resolve().parent for word in subject.command if word.endswith(".py")]
+        self.roots = (here, *sources[:1])
+        self.is_misled = False  # by what runs before have written, which is put back
         self.environment = {**made, **_JAX_CACHE, **subject.environment, KEPT: str(self.kept)}
         self.command, self._tell = subject.command, tell
         self.folder = here if subject.in_copy else None
@@ -170,6 +175,8 @@ class _Runner:
         extent = replace(extent, grace=extent.grace + grace)
 
         def run(prepared: Prepared | None) -> Result:
+            if self.is_misled:
+                self.put_back()
             return run_program(
                 self.command,
                 switches,
@@ -194,7 +201,8 @@ class _Runner:
                 self.discard()
             if self.first or not again.failure:  # or it may fail for what the first one did
                 result = again
-        if self.first and not (switches or perturb) and result.failure:
+        if self.first and not (switches or perturb):
+            result = self._repeated(lambda: run(prepared), self.first, result)
             result = self._unseeded(run, result)
         if result.status == TIMED_OUT:
             self.late.add(switches)
@@ -217,9 +225,33 @@ class _Runner:
         ends_earlier = "it ends earlier" if result.units < self.extent.units else ""
         return "" if result.status == TIMED_OUT else result.failure or ends_earlier
 
+    def _repeated(self, run: Callable[[], Result], first: Result, result: Result) -> Result:
+        """An unchanged run as the first was, as far as what that has written keeps it from that."""
+
+        def apart(other: Result) -> float:
+            is_faulty = self._fault(other) or checks.faulty([first, other])
+            return math.inf if is_faulty else checks.spread([first, other])
+
+        if self.is_misled or self.folder or result.status == TIMED_OUT:
+            return result
+        before, kinds = apart(result), {each.name for each in self.kept.iterdir()}
+        if before > _REPEATED and kinds & {"kept", "made", "new"}:
+            self.is_misled = True
+            again = run()
+            self.is_misled = apart(again) < before / 2
+            if self.is_misled:
+                self.tell("files are put back before each run: the program finds what it wrote")
+                return again
+        return result
+
+    def put_back(self, before: Files | None = None) -> tuple[Written, ...]:
+        """Have files as they were before the first run, and say what became of them."""
+        return put_back(self.kept, *self.roots, before=before)
+
     def _unseeded(self, run: Callable[[Prepared | None], Result], result: Result) -> Result:
-        """A run that failed twice, with other random numbers than the first, if that helps."""
-        if result.status == TIMED_OUT or _UNSEEDED.items() <= self.environment.items():
+        """A run, which has other random numbers if it fails again, and these help."""
+        is_unseeded = _UNSEEDED.items() <= self.environment.items()
+        if not result.failure or result.status == TIMED_OUT or is_unseeded:
             return result
         again, seeded = run(None), self.environment
         if again.failure != result.failure:
@@ -243,6 +275,8 @@ class _Runner:
     ) -> Result:
         """A run of the whole program with these variables, of which `words` are told."""
         self.tell(words)
+        if self.is_misled:
+            self.put_back()
         return run_program(
             self.command,
             (),

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -213,12 +213,12 @@ for step in range(300):
 """
 
 
-def tried(program: str) -> TrialFile:
+def tried(program: str, tell: Callable[[str], None] = lambda _: None) -> TrialFile:
     """The switch set-to-none tried on a program in the current folder."""
     Path("train.py").write_text(program)
     subject = Subject((sys.executable, "train.py"), dict(os.environ))
     chosen = [switch for switch in all_switches() if switch.name == "set-to-none"]
-    return try_program(subject, chosen, 600.0, lambda *_: None)
+    return try_program(subject, chosen, 600.0, lambda words, _: tell(words))
 
 
 def test_what_is_proven_is_confirmed_by_processes_from_their_start(
@@ -354,6 +354,38 @@ def test_the_first_run_is_a_fork_too(
     assert why == ({expected} if is_fresh else set())
     assert setting or imported == 1
     assert imported > trial.unchanged.runs or not is_fresh
+
+
+RESUMING = (
+    PAUSING.replace("range(300)", "range(first, first + 100)")
+    .replace("now = 0", "now, first = 0, FIRST")
+    .replace("parameter.sum()", "(parameter.sum() + 100 / (1 + step))")
+    + """
+    if step % 10 == 9:
+        print("loss", 100 / (1 + step))
+        open("last", "w").write(str(step + 1))
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["int(open('last').read()) if os.path.exists('last') else 0", "os.mkdir('last.d') or 0"],
+)
+def test_a_program_that_goes_on_from_what_it_wrote_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = RESUMING.replace("FIRST", first)
+    told: list[str] = []
+    trial = tried(program, told.append)
+    assert trial.best == ("set-to-none",)
+    assert told.count("files are put back before each run: the program finds what it wrote") == 1
+    assert not (tmp_path / "last").exists()
+    if "mkdir" not in first:
+        (tmp_path / "last").write_text("7")
+        assert tried(program).best == ("set-to-none",)
+        assert (tmp_path / "last").read_text() == "7"
 
 
 FAILING = "import torch, os\nos.mkdir('run1')\nraise ValueError('bad data')\n"

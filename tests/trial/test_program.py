@@ -285,25 +285,31 @@ def test_a_copy_keeps_the_folder_as_it_was(tmp_path: Path) -> None:
 RESUMING = """
 import os, time
 old = os.path.exists("saved")
-open("saved", "w").close()
+WRITE
 time.sleep(0.05)
 print("value", 1 if old else 10)
 """
 
 
 @pytest.mark.parametrize("copied", [True, False])
-def test_a_run_does_not_read_what_another_wrote(tmp_path: Path, *, copied: bool) -> None:
+@pytest.mark.parametrize("write", ["open('saved', 'w').close()", "os.system('touch saved')"])
+def test_a_run_does_not_read_what_another_wrote(
+    tmp_path: Path, write: str, *, copied: bool
+) -> None:
+    """Unless no hook hears who has written it, which is told."""
     words = ["--switch", "no-change", "--budget", "60s", "--format", "json"]
-    process = cli(tmp_path, *words, *["--in-copy"] * copied, program=RESUMING)
+    program = RESUMING.replace("WRITE", write)
+    process = cli(tmp_path, *words, *["--in-copy"] * copied, program=program)
     stdout, _ = process.communicate(timeout=300)
     trial = json.loads(stdout)
     assert trial["unchanged"]["runs"] > 1
-    if copied:
+    is_heard = write.startswith("open")
+    if copied or is_heard:
         assert trial["unchanged"]["difference"] == 0
     else:
         assert "--in-copy" in trial["unchanged"]["faulty"]
         assert trial["rows"][0]["status"] in {"undecided", "unverified"}
-    assert not (tmp_path / "saved").exists()
+    assert (tmp_path / "saved").exists() is not (copied or is_heard)
 
 
 def test_a_failing_program_is_reported(tmp_path: Path) -> None:
@@ -455,6 +461,17 @@ def test_calls_of_generate_are_units_though_forwards_end_before(
 NAMED_AT_RANDOM = """
 import os, random
 import numpy
+name = f"runs/{numpy.random.randint(10**9)}"
+if os.path.exists(name):
+    raise FileExistsError(name)
+os.system(f"mkdir -p {name}")  # which no hook hears
+print("score", numpy.random.rand())
+"""
+
+
+MADE_AT_RANDOM = """
+import os
+import numpy
 os.makedirs(f"runs/{numpy.random.randint(10**9)}")
 print("score", numpy.random.rand())
 """
@@ -473,14 +490,18 @@ print("score", numpy.random.rand())
 """
 
 
-@pytest.mark.parametrize("program", [NAMED_AT_RANDOM, BUSY_ONCE], ids=["needed", "of the moment"])
+@pytest.mark.parametrize(
+    "program",
+    [NAMED_AT_RANDOM, MADE_AT_RANDOM, BUSY_ONCE],
+    ids=["needed", "put back", "of the moment"],
+)
 def test_runs_are_seeded_unless_the_program_fails_by_it(tmp_path: Path, program: str) -> None:
     words = ("--switch", "no-change", "--budget", "60s", "--format", "json")
     stdout, stderr = cli(tmp_path, *words, program=program).communicate(timeout=300)
     trial = json.loads(stdout)
     assert (trial["failure"], trial["rows"][0]["status"] == "failed") == ("", False)
     is_unseeded = "runs are not seeded: with equal random numbers, FileExistsError" in stderr
-    assert is_unseeded is (program == NAMED_AT_RANDOM)
+    assert is_unseeded is ("mkdir -p" in program)
     assert is_unseeded or trial["unchanged"]["difference"] == 0
 
 
