@@ -141,10 +141,39 @@ def test_a_database_that_runs_wrote_to_is_as_before(
         result = run_program(command, (), Extent(), environment=environment, timeout=300)
         assert result.failure == ""
     put_back(kept, tmp_path / "room")
+    assert_whole(path, 50)
+
+
+def assert_whole(path: Path, rows: int) -> None:
     base = sqlite3.connect(path)
     assert base.execute("pragma integrity_check").fetchall() == [("ok",)]
-    assert base.execute("select count(*), min(text) from runs").fetchall() == [(50, "y" * 3000)]
+    found = base.execute("select count(*), max(text) from runs").fetchall()
+    assert found == [(rows, "y" * 3000)]
     base.close()
+
+
+def test_a_database_that_another_program_has_open_is_left(tmp_path: Path) -> None:
+    """What that writes goes on from where it is."""
+    kept, path = tmp_path / "trial" / "kept", tmp_path / "runs.db"
+    kept.mkdir(parents=True)
+    base = sqlite3.connect(path)
+    base.execute("pragma journal_mode=wal")
+    base.execute("create table runs(number, text)")
+    base.executemany("insert into runs values (?, ?)", [(n, "y" * 3000) for n in range(50)])
+    base.commit()
+    program = tmp_path / "program.py"
+    program.write_text(LOGGING.replace("DATABASE", repr(str(path))))
+    before = listed(tmp_path, but=kept)
+    environment = {**os.environ, KEPT: str(kept)}
+    command = (sys.executable, str(program))
+    result = run_program(command, (), Extent(), environment=environment, timeout=300)
+    assert result.failure == ""
+    states = {each.path: each.state for each in put_back(kept, tmp_path, before=before)}
+    assert states["runs.db-wal"] == "changed"
+    base.execute("insert into runs values (50, 'y')")
+    base.commit()
+    base.close()
+    assert_whole(path, 251)
 
 
 ROTATING = """

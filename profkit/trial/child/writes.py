@@ -70,7 +70,7 @@ def install(module: Any) -> None:
 
 class _Keeper:
     def __init__(self, folder: str, place: str) -> None:
-        self._folder, self._known = folder, set[str]()
+        self._folder, self._known, self._in_use = folder, set[str](), set[str]()
         os.close(os.open(f"{folder}/since", os.O_CREAT))  # by the first process
         self._since = os.stat(f"{folder}/since").st_mtime
         self._left_out = (os.path.dirname(folder), os.path.realpath(place), *_NO_FILES)
@@ -86,6 +86,9 @@ class _Keeper:
             if name.startswith("file:"):  # an address
                 name = name[len("file:") :].partition("?")[0]
             paths = tuple(name + end for end in _OF_SQLITE)
+            if any(map(os.path.lexists, paths[1:3])):  # another process has it open, perhaps
+                self._in_use.add(os.path.realpath(name))
+                paths = paths[:1]
         known = []
         for number, path in enumerate(paths):
             if isinstance(path, (str, bytes)):
@@ -133,7 +136,8 @@ class _Keeper:
             os.symlink(os.readlink(path), self._place("kept", path))
         if not stat.S_ISREG(status.st_mode):
             return
-        kind = "kept" if self._has_room(status.st_size) else "large"
+        is_kept = path not in self._in_use and self._has_room(status.st_size)
+        kind = "kept" if is_kept else "large"
         place = self._place(kind, path)
         part = f"{self._folder}/{os.getpid()}"
         with open(path, "rb") as source, open(part, "wb") as target:
