@@ -142,7 +142,7 @@ class _Runner:
         self.kept.mkdir()
         sources = [Path(word).resolve().parent for word in subject.command if word.endswith(".py")]
         self.roots = (here, *sources[:1])
-        self.is_misled = False  # by what runs before have written, which is put back
+        self.is_misled: bool | None = None  # by what runs have written; known from the second on
         self.environment = {**made, **_JAX_CACHE, **subject.environment, KEPT: str(self.kept)}
         self.command, self._tell = subject.command, tell
         self.folder = here if subject.in_copy else None
@@ -232,13 +232,13 @@ class _Runner:
             is_faulty = self._fault(other) or checks.faulty([first, other])
             return math.inf if is_faulty else checks.spread([first, other])
 
-        if self.is_misled or self.folder or result.status == TIMED_OUT:
+        if self.is_misled is not None or self.folder or result.status == TIMED_OUT:
             return result
-        before, kinds = apart(result), {each.name for each in self.kept.iterdir()}
-        if before > _REPEATED and kinds & {"kept", "made", "new"}:
+        before, self.is_misled = apart(result), False
+        if before > _REPEATED and {"kept", "made", "new"} & {p.name for p in self.kept.iterdir()}:
             self.is_misled = True
             again = run()
-            self.is_misled = apart(again) < before / 2
+            self.is_misled = apart(again) < before / 10  # chosen: hardly so near by chance
             if self.is_misled:
                 self.tell("files are put back before each run: the program finds what it wrote")
                 return again
