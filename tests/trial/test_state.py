@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from profkit.trial.child.state import State, Watch, difference, state
@@ -106,27 +106,37 @@ def test_of_long_mappings_all_numbers_are_looked_at(size: int, data: st.DataObje
     assert difference(before, state(read)) == "a value"
 
 
-def test_looks_end_where_they_have_taken_their_time() -> None:
+def test_the_last_look_is_taken_in_any_case() -> None:
     read = {"rate": 0.1}
     watch, before = Watch(), state(read)
-    watch.spent, read["rate"] = 60.0, 0.2
-    assert watch.difference(before, functools.partial(state, read)) == ""
-    assert watch.difference(before, functools.partial(state, read), is_due=True) == "rate"
+    look = functools.partial(state, read)
+    assert watch.difference(before, look) == ""
+    read["rate"] = 0.2
+    assert watch.difference(before, look) == ""
+    assert watch.difference(before, look, is_due=True) == "rate"
 
 
-def test_looks_take_a_share_of_the_time_after_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not of a start that takes long."""
-    clock, watch = [0.0, 100.0], Watch()
-    monkeypatch.setattr(time, "perf_counter", lambda: clock[-1])
+@given(looks=st.floats(1e-3, 1.0), step=st.floats(1e-4, 0.1), start=st.floats(0.0, 1000.0))
+@example(looks=0.02, step=0.003, start=600.0)  # a function that took long to compile
+def test_looks_take_a_share_of_the_time_until_the_next(
+    looks: float, step: float, start: float
+) -> None:
+    """No short time after a long start has several."""
+    clock, watch = [0.0], Watch()
 
     def look() -> State:
-        clock.append(clock[-1] + 0.5)
+        clock.append(clock[-1] + looks)
         return []
 
-    for _ in range(1000):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "perf_counter", lambda: clock[-1])
         watch.difference([], look)
-        clock[-1] += 0.01
-    assert len(clock[2:]) == 1
+        clock[-1] += start
+        for _ in range(100):
+            watch.difference([], look)
+            clock[-1] += step
+    seen = len(clock) - 2  # after the first
+    assert seen <= 2 + step / looks  # of 100 steps
 
 
 def test_a_cursor_of_a_database_is_no_iterator_that_is_used_up() -> None:

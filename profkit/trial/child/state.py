@@ -21,7 +21,7 @@ _NONE = object()
 _CACHED = type(functools.lru_cache(len))
 _MANY = (dict, list, tuple, set, deque)
 _LIBRARY, _HERE = (os.path.dirname(file) + os.sep for file in (os.__file__, __file__))
-_SHARE = 0.01  # of the time after the first look, chosen, with a look at what is read
+_SHARE = 0.01  # of the time until the next look that one takes, chosen
 _OF_MODULES_PARTS = {"_parameters", "_buffers", "_modules"}
 _OF_MODULES = ("__call__", "forward")
 _CALLED = ("__getitem__", "__getitems__", "__iter__", "__next__", *_OF_MODULES)  # by loaders
@@ -112,19 +112,20 @@ def random_numbers() -> str:
 
 
 class Watch:
-    """Looks at what code reads, again and again, which costs a small part of the time."""
+    """Looks at what code reads, again and again: each costs a small part of the time until the next
+    one, so that of a short time that is measured none takes much."""
 
     def __init__(self) -> None:
-        self.spent = self.start = 0.0
+        self.due = 0.0
 
     def difference(self, before: State, look: Callable[[], State], *, is_due: bool = False) -> str:
         """The name of the first part that has changed, "" without, or where it is not looked at."""
         now = time.perf_counter()
-        self.start = self.start or now
-        if not is_due and self.spent > _SHARE * (now - self.start):
+        if now < self.due and not is_due:
             return ""
         changed = difference(before, look())
-        self.spent += time.perf_counter() - now
+        ended = time.perf_counter()
+        self.due = ended + (ended - now) / _SHARE
         return changed
 
 

@@ -28,13 +28,13 @@ def cuda_graph(program: Any) -> None:
     steps of optimizers."""
     from torch.utils.weak import WeakTensorKeyDictionary
 
-    torch, trained, watch = program.torch, WeakTensorKeyDictionary(), program.record.Watch()
+    torch, trained = program.torch, WeakTensorKeyDictionary()
 
     def graphed(module: Any, call: Any) -> Any:
         # In distributed programs, hooks that a graph leaves out reduce gradients.
         is_one = not (torch.distributed.is_available() and torch.distributed.is_initialized())
         is_here = _are_here(torch, [*module.parameters(), *module.buffers()])
-        return _Graphs(program, module, call, trained, watch) if is_one and is_here else call
+        return _Graphs(program, module, call, trained) if is_one and is_here else call
 
     if "second-derivatives" not in program.record.plan["features"]:  # which a graph has not
         program.wrappers.append(graphed)
@@ -215,12 +215,13 @@ class _Graphs:
     and hooks read. A capture runs the module a few times: buffers and random numbers are restored
     after it. A second call before the backward pass of the first is as it is, and gradients that
     are added up lie where no graph writes. `trained` are parameters that a module has been called
-    with in training, `watch` looks at constants.
+    with in training.
     """
 
-    def __init__(self, program: Any, module: Any, call: Any, trained: Any, watch: Any) -> None:
+    def __init__(self, program: Any, module: Any, call: Any, trained: Any) -> None:
         self.program, self.torch, self.trained = program, program.torch, trained
-        self.module, self.call, self.watch, self.name = module, call, watch, type(module).__name__
+        self.module, self.call, self.name = module, call, type(module).__name__
+        self.watch = program.record.Watch()
         self.graphs: dict[Any, Any] = {}
         self.read: dict[Any, Any] = {}
         self.own: dict[int, int] = {}

@@ -58,9 +58,8 @@ def jax_donate(program: Any) -> None:
 def jax_jit(program: Any) -> None:
     """Functions that compute gradients, and optax's updates, are jitted where they are not."""
 
-    watch = program.record.Watch()
-    program.faster = lambda function, code: _Attempt(program, function, watch, code)
-    program.after.setdefault("optax", []).append(lambda optax: _optax(program, optax, watch))
+    program.faster = functools.partial(_Attempt, program)
+    program.after.setdefault("optax", []).append(functools.partial(_optax, program))
 
 
 _traces: list[tuple[int, set[str]]] = []  # that run: their threads, and what they change
@@ -141,8 +140,8 @@ class _Noting:
 class _Attempt:
     """A function jitted, or as it is from its first failure on; `code` is what a user would jit."""
 
-    def __init__(self, program: Any, function: Any, watch: Any, code: str) -> None:
-        self.program, self.function, self.watch = program, function, watch
+    def __init__(self, program: Any, function: Any, code: str) -> None:
+        self.program, self.function, self.watch = program, function, program.record.Watch()
         self.code, self.line = code, ""
         self.read: Any = None
         self.changed = ""
@@ -253,7 +252,7 @@ def _replaced(name: str, owner: Any) -> str:
     return f"{holder} = {holder}.replace({part}={new})" if is_frozen else f"{name} = {new}"
 
 
-def _optax(program: Any, optax: Any, watch: Any) -> None:
+def _optax(program: Any, optax: Any) -> None:
     """optax's updates, called from Python, are jitted."""
     attempts: dict[int, _Attempt] = {}
 
@@ -266,12 +265,12 @@ def _optax(program: Any, optax: Any, watch: Any) -> None:
             name, owner = _name_of(transformation, frame, is_of_program)
             code = f"{name}.update"
             code = code if is_of_program(frame) else _replaced(name, owner)  # a library calls it
-            attempts[id(function)] = _Attempt(program, function, watch, code)
+            attempts[id(function)] = _Attempt(program, function, code)
         return attempts[id(function)]
 
     optax.GradientTransformation.update = property(update)
     optax.GradientTransformationExtraArgs.update = property(update)
-    attempt = _Attempt(program, optax.apply_updates, watch, "optax.apply_updates")
+    attempt = _Attempt(program, optax.apply_updates, "optax.apply_updates")
 
     def apply_updates(*args: Any, **kwargs: Any) -> Any:
         if not program.record.is_of_program(sys._getframe(1)):
