@@ -4,6 +4,7 @@ import copy
 import gc
 import random
 import sys
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -803,15 +804,49 @@ def test_parameters_that_are_updated_are_no_change(net: Any, switches: list[str]
     assert program.has_applied == switches
 
 
-def test_state_of_an_optimizer_that_is_replaced_is_not_for_a_graph(made: list[Any]) -> None:
-    def cleared(step: Step) -> None:
-        if step.number == 8:
-            step.optimizer.state.clear()
+def _cleared(state: Any) -> None:
+    state.clear()
 
+
+def _renewed(state: Any) -> None:
+    held = next(iter(state.values()))
+    held["exp_avg"] = held["exp_avg"].clone()
+
+
+@pytest.mark.parametrize("replace", [_cleared, _renewed])
+def test_state_of_an_optimizer_that_is_replaced_is_not_for_a_graph(
+    replace: Callable[[Any], None], made: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replaced(step: Step) -> None:
+        if step.number == 8:
+            replace(step.optimizer.state)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)  # looks take none
     switched_on()
     with pytest.raises(RuntimeError, match="the program replaces its optimizer's state"):
-        trained(KINDS["Adam"], cleared)
+        trained(KINDS["Adam"], replaced)
     assert made
+
+
+@pytest.mark.usefixtures("made")
+def test_places_are_looked_at_where_another_graph_is_used() -> None:
+    """As weights are swapped for an evaluation, however short."""
+    net = torch.nn.Sequential(torch.nn.Linear(4, 3))
+    program, call = graphed(net)
+    data = torch.ones(2, 4, device=DEVICE)
+    for _ in range(6):
+        for training in (True, False):
+            net.train(training)
+            with torch.set_grad_enabled(training):
+                output = call(data)
+            if training:
+                output.sum().backward()
+                program.on_step[-1]()
+    assert "cuda-graph" in program.has_applied
+    net[0].weight.data = net[0].weight.data.clone()
+    net.train()
+    with pytest.raises(RuntimeError, match="the place or requires_grad of a parameter"):
+        call(data)
 
 
 @pytest.mark.usefixtures("made")

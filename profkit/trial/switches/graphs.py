@@ -96,10 +96,10 @@ class _GraphedStep:
     """
 
     def __init__(self, program: Any, eager: Any) -> None:
-        self.program, self.torch, self.eager = program, program.torch, eager
+        self.program, self.torch, self.watch = program, program.torch, program.record.Watch()
+        self.eager, self.calls, self.has_failed = eager, 0, False
         self.constants: Any = None
         self.state: Any = None
-        self.calls, self.has_failed = 0, False
         self.graph: Any = None
 
     def __call__(self, optimizer: Any, closure: Any) -> Any:
@@ -110,49 +110,48 @@ class _GraphedStep:
 
     def _step(self, optimizer: Any) -> None:
         groups = optimizer.param_groups
-        parameters = [p for group in groups for p in group["params"] if p.grad is not None]
-        gradients = [p.grad for p in parameters]
-        if self.has_failed or not self._is_plain(optimizer, gradients):
+        pairs = [(p, g) for group in groups for p in group["params"] if (g := p.grad) is not None]
+        parameters, gradients = zip(*pairs) if pairs else ((), ())
+        options = self._options(optimizer, groups)
+        if self.has_failed or options is None or not self._are_plain(gradients):
             self.eager(optimizer)
             return
-        constants = self._constants(optimizer, parameters)
+        constants = options, [*map(self.torch.Tensor.data_ptr, parameters)]
         if constants != self.constants or self.state is not optimizer.state:
             self.constants, self.state, self.calls, self.graph = constants, optimizer.state, 0, None
         self.calls += 1
-        if self.calls == 1 or not constants[-1]:  # perhaps of numbers that change each time
+        # The first is of numbers that change each time, perhaps.
+        if self.calls == 1 or not (self.graph or _are_here(self.torch, parameters)):
             self.eager(optimizer)
             return
         self._set_rates(groups)
         if self.calls <= _WARM or not (self.graph or self._is_captured(optimizer, gradients)):
             self._on_device(optimizer)
         else:
-            if self.held != self._places(optimizer):
-                raise RuntimeError("the program replaces its optimizer's state: a graph keeps it")
-            pairs = zip(self.gradients, gradients)
-            moved = [(old, new) for old, new in pairs if old.data_ptr() != new.data_ptr()]
-            if moved:
-                with self.torch.no_grad():
-                    self.torch._foreach_copy_(*map(list, zip(*moved)))
-            self.graph.replay()
+            self._replay(optimizer, gradients)
 
-    def _is_plain(self, optimizer: Any, gradients: Any) -> bool:
-        torch = self.torch
-        options = [value for group in optimizer.param_groups for value in group.values()]
+    def _replay(self, optimizer: Any, gradients: Any) -> None:
+        is_other = len(optimizer.state) != len(gradients)
+        if self.watch.look(lambda: self.held != self._places(optimizer), is_due=is_other):
+            raise RuntimeError("the program replaces its optimizer's state: a graph keeps it")
+        pairs = zip(self.gradients, gradients)
+        moved = [(old, new) for old, new in pairs if old.data_ptr() != new.data_ptr()]
+        if moved:
+            with self.torch.no_grad():
+                self.torch._foreach_copy_(*map(list, zip(*moved)))
+        self.graph.replay()
+
+    def _are_plain(self, gradients: Any) -> bool:
+        return {(type(g), g.layout) for g in gradients} == {(self.torch.Tensor, self.torch.strided)}
+
+    def _options(self, optimizer: Any, groups: Any) -> Any:
+        """The numbers that a graph holds; None where the device has some."""
         scales = [getattr(optimizer, name, None) for name in ("grad_scale", "found_inf")]
-        return (
-            scales == [None, None]
-            and not any(map(torch.is_tensor, options))
-            and {*map(type, gradients)} == {torch.Tensor}
-            and {gradient.layout for gradient in gradients} == {torch.strided}
-        )
-
-    def _constants(self, optimizer: Any, parameters: Any) -> Any:
-        """The numbers and addresses that a graph holds, and whether one can."""
-        options = []
-        for group in optimizer.param_groups:
-            free = {"params", "capturable", "lr"} if "capturable" in group else {"params"}
-            options.append({name: value for name, value in group.items() if name not in free})
-        return options, [p.data_ptr() for p in parameters], _are_here(self.torch, parameters)
+        values = (value for group in groups for value in group.values())
+        if scales != [None, None] or any(map(self.torch.is_tensor, values)):
+            return None
+        free = ({"params", "lr", "capturable"} if "capturable" in g else {"params"} for g in groups)
+        return [{n: v for n, v in g.items() if n not in names} for g, names in zip(groups, free)]
 
     def _set_rates(self, groups: Any) -> None:
         torch, rates = self.torch, [group["lr"] for group in groups if "capturable" in group]
@@ -221,7 +220,7 @@ class _Graphs:
     def __init__(self, program: Any, module: Any, call: Any, trained: Any) -> None:
         self.program, self.torch, self.trained = program, program.torch, trained
         self.module, self.call, self.name = module, call, type(module).__name__
-        self.watch = program.record.Watch()
+        self.watch, self.quick = program.record.Watch(), program.record.Watch()
         self.graphs: dict[Any, Any] = {}
         self.read: dict[Any, Any] = {}
         self.own: dict[int, int] = {}
@@ -233,10 +232,11 @@ class _Graphs:
         program.record.finishing.append(functools.partial(self._compare, is_due=True))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from torch.utils._pytree import tree_flatten, tree_unflatten
+        from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
         torch = self.torch
-        leaves, shape = tree_flatten((args, kwargs))
+        is_flat = not kwargs and all(map(torch.is_tensor, args))
+        leaves = args if is_flat else tree_leaves((args, kwargs))
         tensors = [leaf for leaf in leaves if torch.is_tensor(leaf)]
         is_loss = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
         is_loss = is_loss and not any(p.requires_grad for p in self.module.parameters())
@@ -247,8 +247,7 @@ class _Graphs:
         )
         is_lower = torch.is_autocast_enabled()
         key = (*map(self._key, leaves), is_training, self.module.training, is_lower)
-        wide = (*map(self._wide, key),)
-        if key not in self.graphs and wide in self.graphs:
+        if key not in self.graphs and (wide := (*map(self._wide, key),)) in self.graphs:
             key = wide
         if key not in self.graphs:
             # A backward pass of before, which `loss` still holds, ties gradients to its stream.
@@ -260,6 +259,7 @@ class _Graphs:
             if is_late or len(self.graphs) >= _MOST_GRAPHS or self._is_watched(parameters):
                 return self.call(*args, **kwargs)
             holes = [torch.is_tensor(leaf) for leaf in leaves]
+            _, shape = tree_flatten((args, kwargs))
 
             def refilled(*inputs: Any) -> Any:
                 remaining = iter(inputs)
@@ -276,8 +276,8 @@ class _Graphs:
                 parts = [*self.module.modules()]
                 self.tables = [[vars(part)[name] for part in parts] for name in _TABLES]
                 self.read[key] = self._places(), self._held(), self._state()
-        self.last = key
-        self._compare()
+        is_other, self.last = key != self.last, key
+        self._compare(is_other=is_other)
         return self.graphs[key](*tensors)
 
     def _state(self) -> Any:
@@ -290,7 +290,7 @@ class _Graphs:
 
     def _places(self) -> list[Any]:
         """Which modules and parameters there are, where parameters lie, and whether they get
-        gradients; as quick as may be, as each replay asks."""
+        gradients; as quick as may be."""
         rows = ([table.values() for table in tables] for tables in self.tables)
         parts, parameters = ([*chain.from_iterable(row)] for row in rows)
         own = [each for each in parameters if each is not None]
@@ -316,16 +316,18 @@ class _Graphs:
         own = ((p._backward_hooks, p._post_accumulate_grad_hooks) for p in parameters)
         return any(kinds) or any(map(any, own))
 
-    def _compare(self, *, is_due: bool = False) -> None:
-        """Raises RuntimeError where what the last graph holds as constants has changed; at the end,
-        too, as there may have been no time for a look."""
+    def _compare(self, *, is_due: bool = False, is_other: bool = False) -> None:
+        """Raises RuntimeError where what the last graph, which `is_other` than the one before,
+        holds as constants has changed; at the end, too, as there may have been no time for a
+        look."""
         if self.last in self.read:
             places, held, state = self.read[self.last]
             before, look = (state, self._state) if is_due else (held, self._held)
             self.calls[self.last] += 1
             is_first = self.calls[self.last] <= _FIRST
             name = self.watch.difference(before, look, is_due=is_due or is_first)
-            if not is_due and places != self._places():
+            is_other = is_other or is_first
+            if not is_due and self.quick.look(lambda: places != self._places(), is_due=is_other):
                 name = "its parts, or the place or requires_grad of a parameter"
             if name:
                 raise RuntimeError(f"{self.name} reads {name}, which has changed: a graph keeps it")

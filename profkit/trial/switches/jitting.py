@@ -263,8 +263,8 @@ def _optax(program: Any, optax: Any) -> None:
                 return function
             is_of_program, frame = program.record.is_of_program, sys._getframe(1)
             name, owner = _name_of(transformation, frame, is_of_program)
-            code = f"{name}.update"
-            code = code if is_of_program(frame) else _replaced(name, owner)  # a library calls it
+            # Else a library calls it.
+            code = f"{name}.update" if is_of_program(frame) else _replaced(name, owner)
             attempts[id(function)] = _Attempt(program, function, code)
         return attempts[id(function)]
 
