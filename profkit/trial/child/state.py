@@ -118,19 +118,15 @@ class Watch:
     def __init__(self) -> None:
         self.due = 0.0
 
-    def look(self, at: Callable[[], Any], *, is_due: bool = False) -> Any:
-        """What a look returns; None where it is not time for one."""
-        now = time.perf_counter()
-        if now < self.due and not is_due:
-            return None
-        seen = at()
-        ended = time.perf_counter()
-        self.due = ended + (ended - now) / _SHARE
-        return seen
-
     def difference(self, before: State, look: Callable[[], State], *, is_due: bool = False) -> str:
         """The name of the first part that has changed, "" without, or where it is not looked at."""
-        return self.look(lambda: difference(before, look()), is_due=is_due) or ""
+        now = time.perf_counter()
+        if now < self.due and not is_due:
+            return ""
+        changed = difference(before, look())
+        ended = time.perf_counter()
+        self.due = ended + (ended - now) / _SHARE
+        return changed
 
 
 def is_own(code: Any) -> bool:

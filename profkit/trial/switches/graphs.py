@@ -9,7 +9,9 @@ import weakref
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 _MOST_GRAPHS = 4  # input shapes with a graph of their own, chosen: each keeps its own memory
@@ -20,6 +22,7 @@ _DEVICE = "cuda"
 _HOOKS = "_forward_hooks", "_forward_pre_hooks"
 _BACKWARD_HOOKS = "_backward_hooks", "_backward_pre_hooks"
 _TABLES = "_modules", "_parameters"
+_NEEDED = attrgetter("requires_grad")
 _PLAIN = {bool, int, float, str, type(None)}
 
 
@@ -58,7 +61,7 @@ def _capturing(torch: Any) -> Iterator[None]:
     graphs, pool = torch.cuda.graphs, torch.cuda.graphs.graph_pool_handle
     torch.cuda.is_current_stream_capturing = lambda: True  # some libraries don't look at masks then
     gc.disable()
-    torch.cuda.graph = functools.partial(graph, capture_error_mode="thread_local")
+    torch.cuda.graph = partial(graph, capture_error_mode="thread_local")
     graphs.graph_pool_handle = lambda: None  # each graph has its own
     torch.set_autocast_cache_enabled(False)
     try:
@@ -131,8 +134,8 @@ class _GraphedStep:
             self._replay(optimizer, gradients)
 
     def _replay(self, optimizer: Any, gradients: Any) -> None:
-        is_other = len(optimizer.state) != len(gradients)
-        if self.watch.look(lambda: self.held != self._places(optimizer), is_due=is_other):
+        look, is_other = partial(self._places, optimizer), len(optimizer.state) != len(gradients)
+        if self.watch.difference(self.held, look, is_due=is_other):
             raise RuntimeError("the program replaces its optimizer's state: a graph keeps it")
         pairs = zip(self.gradients, gradients)
         moved = [(old, new) for old, new in pairs if old.data_ptr() != new.data_ptr()]
@@ -194,10 +197,11 @@ class _GraphedStep:
         facts |= {"update": "", "switched": " ".join(names)}
         return True
 
-    def _places(self, optimizer: Any) -> list[int]:
+    def _places(self, optimizer: Any) -> list[tuple[str, int]]:
         """Where the optimizer's state lies."""
         kind, states = self.torch.Tensor, optimizer.state.values()
-        return [part.data_ptr() for each in states for part in each.values() if type(part) is kind]
+        parts = (part.items() for part in states)
+        return [(n, t.data_ptr()) for row in parts for n, t in row if type(t) is kind]
 
 
 def _without(left: set[int], gradients: Any) -> Any:
@@ -220,7 +224,7 @@ class _Graphs:
     def __init__(self, program: Any, module: Any, call: Any, trained: Any) -> None:
         self.program, self.torch, self.trained = program, program.torch, trained
         self.module, self.call, self.name = module, call, type(module).__name__
-        self.watch, self.quick = program.record.Watch(), program.record.Watch()
+        self.watch = program.record.Watch()
         self.graphs: dict[Any, Any] = {}
         self.read: dict[Any, Any] = {}
         self.own: dict[int, int] = {}
@@ -229,7 +233,7 @@ class _Graphs:
         self.newest: Any = None
         self.last: Any = None
         program.on_step.append(lambda: setattr(self, "is_waiting", False))
-        program.record.finishing.append(functools.partial(self._compare, is_due=True))
+        program.record.finishing.append(partial(self._compare, is_due=True))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
@@ -274,10 +278,10 @@ class _Graphs:
                 self.program.record.facts["module"] = ""
                 self.parameters = [*self.module.parameters()]  # some come in a first call
                 parts = [*self.module.modules()]
-                self.tables = [[vars(part)[name] for part in parts] for name in _TABLES]
+                self.tables = [vars(part)[name] for part in parts for name in _TABLES]
                 self.read[key] = self._places(), self._held(), self._state()
-        is_other, self.last = key != self.last, key
-        self._compare(is_other=is_other)
+        self.last = key
+        self._compare()
         return self.graphs[key](*tensors)
 
     def _state(self) -> Any:
@@ -288,14 +292,13 @@ class _Graphs:
         hooks = [h for part in parts for kind in _HOOKS for h in vars(part).get(kind, {}).values()]
         return [each for each in record.state(*own, *hooks, is_own=True) if each[0] != "training"]
 
-    def _places(self) -> list[Any]:
+    def _places(self) -> tuple[list[Any], ...]:
         """Which modules and parameters there are, where parameters lie, and whether they get
-        gradients; as quick as may be."""
-        rows = ([table.values() for table in tables] for tables in self.tables)
-        parts, parameters = ([*chain.from_iterable(row)] for row in rows)
-        own = [each for each in parameters if each is not None]
-        needed = [each.requires_grad for each in own] if self.torch.is_grad_enabled() else []
-        return [[*map(id, parts)], [*map(id, own)], [each.data_ptr() for each in own], needed]
+        gradients; as quick as may be, as each replay asks."""
+        parts = chain.from_iterable(table.values() for table in self.tables)
+        places = map(self.torch.Tensor.data_ptr, self.parameters)
+        needed = map(_NEEDED, self.parameters) if self.torch.is_grad_enabled() else ()
+        return [*map(id, parts)], [*places], [*needed]
 
     def _held(self) -> list[tuple[str, Any]]:
         """The state, and of all modules, installed ones too, numbers and words, and where tensors
@@ -316,18 +319,16 @@ class _Graphs:
         own = ((p._backward_hooks, p._post_accumulate_grad_hooks) for p in parameters)
         return any(kinds) or any(map(any, own))
 
-    def _compare(self, *, is_due: bool = False, is_other: bool = False) -> None:
-        """Raises RuntimeError where what the last graph, which `is_other` than the one before,
-        holds as constants has changed; at the end, too, as there may have been no time for a
-        look."""
+    def _compare(self, *, is_due: bool = False) -> None:
+        """Raises RuntimeError where what the last graph holds as constants has changed; at the end,
+        too, as there may have been no time for a look."""
         if self.last in self.read:
             places, held, state = self.read[self.last]
             before, look = (state, self._state) if is_due else (held, self._held)
             self.calls[self.last] += 1
             is_first = self.calls[self.last] <= _FIRST
             name = self.watch.difference(before, look, is_due=is_due or is_first)
-            is_other = is_other or is_first
-            if not is_due and self.quick.look(lambda: places != self._places(), is_due=is_other):
+            if not is_due and places != self._places():
                 name = "its parts, or the place or requires_grad of a parameter"
             if name:
                 raise RuntimeError(f"{self.name} reads {name}, which has changed: a graph keeps it")
