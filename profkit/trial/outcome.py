@@ -15,6 +15,7 @@ from profkit.timing.verdict import holm
 from profkit.trial import checks
 from profkit.trial.evidence import Combination, Evidence, declared
 from profkit.trial.run import WALL, Result
+from profkit.trial.switch import all_switches
 from profkit.trial.trial_file import Preparation, Status, TrialFile, TrialRow, Unchanged
 from profkit.ui.text import plural
 
@@ -26,6 +27,7 @@ _WORDS: dict[Verdict, Status] = {
 }
 _JITTED = "update = jax.jit(update)"
 _LEFT = "\0"  # in lines of what a switch has left as it is
+_RARE = 1.04  # chosen: a typical gain below which a switch may seem to gain by chance
 _WORTH = 1.02  # chosen: what another switch has to add, for the lines that keep it
 
 
@@ -71,8 +73,17 @@ def fastest(rows: Sequence[TrialRow]) -> tuple[tuple[str, ...], tuple[str, ...]]
 
 def _fewest(rows: Sequence[TrialRow]) -> tuple[str, ...]:
     """The switches of the fastest row, or of one with fewer that is as fast."""
-    fast = [row for row in rows if (row.speedup or 0) * _WORTH >= (rows[0].speedup or 0)]
+    rare = {switch.name for switch in all_switches() if switch.typical < _RARE}
+    fast = [row for row in rows if (row.speedup or 0) >= _least(row, rows[0], rare)]
     return min(fast, key=lambda row: len(row.switches)).switches if fast else ()
+
+
+def _least(row: TrialRow, top: TrialRow, rare: set[str]) -> float:
+    """From which speedup on a row is as fast as the top one, whose further switches have to add
+    more than the scatter where these rarely gain."""
+    fewer, names = {*row.switches}, {*top.switches}
+    is_rare = fewer < names <= fewer | rare
+    return top.comparison.low if is_rare and top.comparison else (top.speedup or 0) / _WORTH
 
 
 def _unchanged(evidence: Evidence) -> Unchanged:

@@ -57,14 +57,8 @@ _OF_LEFT = 1 / 3  # chosen: of the budget that is left, so that one run doesn't 
 _OF_WHOLE = 0.5  # chosen: the same of a whole run, besides: others may take as much
 _FRESH = "each run imports its libraries"
 _OF_JAX = {"jax", "flax", "optax", "equinox", "haiku"}
-_WITHOUT_TORCH = sys.stdlib_module_names | {
-    "numpy",
-    "scipy",
-    "pandas",
-    "matplotlib",
-    "tqdm",
-    "yaml",
-}
+_OF_NUMBERS = {"numpy", "scipy", "pandas", "matplotlib", "tqdm", "yaml"}
+_WITHOUT_TORCH = sys.stdlib_module_names | _OF_NUMBERS
 _WHOLE = 0.05  # chosen: of the budget, in which the first run may reach the program's end
 _APART = 2  # packages that forks import by themselves, chosen: finding one takes a start
 _LATE = "changing-dataset"  # a feature that a whole run may be the first to see

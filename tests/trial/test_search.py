@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from profkit.trial.evidence import Combination, Evidence, best
-from profkit.trial.outcome import outcome
+from profkit.trial.outcome import fastest, outcome
 from profkit.trial.run import TIMED_OUT, Result
 from profkit.trial.search import search
 from profkit.trial.trial_file import TrialFile
@@ -28,6 +28,21 @@ def test_gains_are_proven_alone_and_together() -> None:
     assert best.comparison is not None
     assert best.comparison.low < 1.3 * 1.4 < best.comparison.high
     assert program.now <= 600
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "named"),
+    [("gc-frozen", 1.9, False), ("gc-frozen", 2.1, True), ("fused-optimizer", 1.9, True)],
+)
+def test_a_switch_that_rarely_gains_has_to_add_more_than_the_scatter(
+    name: str, low: float, named: bool
+) -> None:
+    trial = SimulatedProgram({"cuda-graph": 2.0}, between=0.0, limit="host").trial("cuda-graph")
+    alone = replace(row(trial, "cuda-graph"), speedup=2.0)
+    assert alone.comparison is not None
+    comparison = replace(alone.comparison, speedup=2.3, low=low)
+    together = replace(alone, switches=("cuda-graph", name), speedup=2.3, comparison=comparison)
+    assert fastest([together, alone])[0] == (together if named else alone).switches
 
 
 def test_the_first_gain_is_proven_within_90_seconds() -> None:

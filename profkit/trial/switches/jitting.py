@@ -142,9 +142,8 @@ class _Attempt:
 
     def __init__(self, program: Any, function: Any, code: str) -> None:
         self.program, self.function, self.watch = program, function, program.record.Watch()
-        self.code, self.line = code, ""
+        self.code, self.line, self.changed = code, "", ""
         self.read: Any = None
-        self.changed = ""
         self.jitted = program.jit(self._traced(function))
         self.__name__ = getattr(function, "__name__", "function")
         program.record.finishing.append(functools.partial(self._compare, is_due=True))
