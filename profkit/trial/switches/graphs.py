@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import warnings
 import weakref
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -81,7 +80,7 @@ def _graph_steps(program: Any, kind: Any) -> None:
     if eager is None:  # inherited
         return
 
-    @functools.wraps(eager)
+    @wraps(eager)
     def step(optimizer: Any, closure: Any = None) -> Any:
         if program.is_inside():
             return eager(optimizer, closure)
