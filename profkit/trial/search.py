@@ -77,6 +77,7 @@ class _Search:
     first: Sequence[str] = ()
     candidates: int = 0
     base: Combination = ()  # what is proven to gain, with what gains on top of it
+    is_spent: bool = False  # there is no time for whole runs
 
     def __post_init__(self) -> None:
         self.start = self.clock()
@@ -89,14 +90,13 @@ class _Search:
     def reserved(self) -> float:
         """Seconds for whole runs of what gains, and for another unchanged one where that is little
         and results differ: its ends may be chaotic."""
-        unchanged = self.evidence.unchanged
         chosen, again = self.worthy, self.whole_cost(())
         judged = filter(None, map(self.evidence.judgment, chosen))
         is_seen = any(run.is_whole for run in self.evidence.perturbed)
         is_spared = any(each.difference for each in judged) and not is_seen and self.is_short
-        if not any(run.is_whole for run in unchanged):
+        if not any(run.is_whole for run in self.evidence.unchanged):
             chosen.add(())
-        return sum(map(self.whole_cost, chosen)) + again * is_spared
+        return (not self.is_spent) * (sum(map(self.whole_cost, chosen)) + again * is_spared)
 
     @property
     def is_short(self) -> bool:
@@ -124,8 +124,7 @@ class _Search:
         """The logarithm of the gain to expect, by what limits the program and what has gained."""
         if switch.name in self.first:
             return self.budget
-        evidence = self.evidence
-        promise = math.log(switch.typical)
+        evidence, promise = self.evidence, math.log(switch.typical)
         runs = evidence.of(self.base) if self.base else evidence.unchanged[:1]
         if runs[-1].limit not in switch.helps:
             promise *= _ELSEWHERE
@@ -192,8 +191,7 @@ class _Search:
         """Seconds by which a first run with a switch is longer than an unchanged one: variables are
         read by a process of its own."""
         unchanged = self.evidence.of(())[-1]
-        runs = self.evidence.of((switch,))
-        if runs:
+        if runs := self.evidence.of((switch,)):
             return runs[0].seconds - unchanged.seconds
         return switch.start + (unchanged.start if switch.environment else 0.0)
 
@@ -587,6 +585,9 @@ def _confirm(trial: _Search, candidates: Sequence[Switch]) -> None:
     chosen = [each for each in (best(evidence, level) for level in _LEVELS) if each in trial.worthy]
     for combination in dict.fromkeys([*chosen, *alone]):
         trial.prove(combination, 1.0, _LAST_PAIRS)
+    trial.is_spent = not any(map(trial.is_decided, evidence.combinations))
+    for combination in chosen[: trial.is_spent]:
+        trial.prove(combination, 1.0)
     for combination in evidence.combinations:
         if trial.used(trial.cost(())) < 1:
             _is_clean(trial, combination)

@@ -403,6 +403,19 @@ def test_an_unchanged_run_to_its_end_tells_how_long_whole_runs_take(rest: float,
         assert "whole runs take more than 72 s and" in row(trial, name).reason
 
 
+def test_time_for_a_proof_but_no_whole_run_is_used_for_the_proof() -> None:
+    program = SimulatedProgram({"bf16": 1.5})
+
+    def measure(switches: Combination, *, grace: float = 0.0, **options: Any) -> Result:
+        result = program.measure(switches, **options)
+        program.now += 10.0 if grace else 0.0
+        return replace(result, stopped=True, is_whole=bool(grace), rest=10.0 if grace else 0.0)
+
+    evidence = search(measure, [SWITCHES["bf16"]], 120, lambda: program.now, print)
+    assert len(evidence.pairs((SWITCHES["bf16"],))) == 3
+    assert program.now <= 120
+
+
 def test_what_compiles_is_tried_again_in_the_time_that_is_left() -> None:
     class Cut(SimulatedProgram):
         def measure(self, switches: Combination, **kwargs: Any) -> Result:
