@@ -145,7 +145,8 @@ def _not_a_program(word: str) -> EnvironmentProblem:
     if path.is_dir():
         return EnvironmentProblem(f"{word}: a directory, not a program", "check the path")
     if not path.is_file():
-        return EnvironmentProblem(f"{word}: no such program", "check the path")
+        quotes = ", or leave out the quotes" if " " in word else ""
+        return EnvironmentProblem(f"{word}: no such program", f"check the path{quotes}")
     if os.access(path, os.X_OK):
         return EnvironmentProblem(f"{word}: not on the PATH", f"use `-- ./{quoted}`")
     remedy = f"use `-- python {quoted}`" if path.suffix == ".py" else f"chmod +x {quoted}"

@@ -389,7 +389,7 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
     targets = {id(value): value for value in vars(module).values() if isinstance(value, Target)}
     if len(targets) != 1:
         message = f"{path} defines {len(targets)} targets"
-        raise BadInput(message, "define one at the script's top level")
+        raise BadInput(message, "define one at its top level; programs stand after --")
     (target,) = targets.values()
     object.__setattr__(target, "scope", scope)
     return target

@@ -83,7 +83,7 @@ def try_(
     if not program or words_after_dashes(context) < len(program):
         raise UsageError("no program is given", "write it after --: profkit try -- python x.py")
     first = _planned(from_run, program_name(program)) if from_run else ()
-    files = "" if in_copy else "; what its Python writes is put back or removed"
+    files = "" if in_copy else "; but for temporary files, what its Python writes is put back"
     warn(f"the program runs many times, for {seconds:.0f} s at most{files}")
     subject = Subject(tuple(map(str, program)), dict(os.environ), in_copy)
     with interruptible(), repeated_input(warn), stage_progress() as tell:

@@ -68,8 +68,8 @@ class SizeEvidence(Model, frozen=True):
 
     @property
     def has_equal_threads(self) -> bool:
-        """Whether threads are equal, or unknown."""
-        return self.threads[0] == self.threads[1] or any(map(math.isnan, self.threads))
+        """Whether threads are equal, but for those of last blocks, or unknown."""
+        return any(map(math.isnan, self.threads)) or _near(*self.threads)
 
     @property
     def is_same(self) -> bool:

@@ -203,11 +203,7 @@ class Checklist:
         """The ranked items that are worth acting on and keep results; SHOWN of them are shown in
         full."""
         worth = [group for group in self.rule_items if group.is_cause and not group.minor]
-        return tuple(
-            group
-            for place, group in enumerate(worth)
-            if place < SHOWN or group.speedup >= WORTH_TRYING
-        )
+        return (*worth[:SHOWN], *(row for row in worth[SHOWN:] if row.speedup >= WORTH_TRYING))
 
     @property
     def divided(self) -> tuple[Finding, ...]:

@@ -240,10 +240,11 @@ class _Table(ABC, Generic[Row]):
     def trial(self, rule: Rule, index: int) -> Trial:
         """What the rule makes of the subject at this index."""
         held = self._held(rule)
+        finding = self._finding(rule, index, decided=bool(held[index] == 1))
         return Trial(
             self.subjects[index],
             tuple(self._condition(condition, rule, index) for condition in rule.when),
-            self._finding(rule, index) if held[index] == 1 else None,
+            finding if held[index] == 1 or (held[index] != 0 and finding.estimate) else None,
             {name: float(floor[index]) for name, floor in self.floors.items()},
             {name: float(floor[index]) for name, floor in self._relieved(rule).items()},
             self._at(rule.time, rule, index) if rule.time else math.nan,

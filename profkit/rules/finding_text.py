@@ -46,7 +46,7 @@ _LEAST = f"{1 - 1 / WORTH:.0%}"
 _HELD = "docs/reference/accuracy.md"
 _LEFT_OUT = f"savings below {_LEAST} of a kernel left out"
 _REACHED = f"{REACH['dram_busy']:.0%} of peak"
-_TENSOR = f"FLOP (tensor cores at {REACH['tensor_busy']:.0%})"
+_TENSOR = f"FLOP (tensor cores, INT8 too, at {REACH['tensor_busy']:.0%})"
 HEADROOM = (
     f"Headroom: speedup that a kernel's DRAM traffic (at {_REACHED}), {_TENSOR} "
     "and launch allow without the waste that findings name"
@@ -367,8 +367,7 @@ def division(item: Finding) -> str:
     same = "" if math.isnan(spread) else f"same threads spread: {gain}"
     most = item.headroom.factor if item.headroom else math.inf
     more = f"{factor(divided)} by SMs alone" if divided < most else f"at most {factor(most)}"
-    more = f"work divided: {more}"
-    return "; ".join(filter(None, (blocks, same, more)))
+    return "; ".join(filter(None, (blocks, same, f"work divided: {more}")))
 
 
 def evidence(item: Finding) -> tuple[str, ...]:
@@ -405,9 +404,9 @@ def certainty(item: Finding, rival: Finding | None) -> str:
         return ""
     right, tested = TESTED.get(sure, (0, 0))
     between = f" between this and {_inline(rival.title)}" if sure == "open" and rival else ""
-    place = f"{sure}{between}" if rival else "the only cause with an estimate on this kernel"
-    rate = f"such first findings were the cause in {right} of {tested} kernels that others mended"
-    return f"{place}: {rate}" if tested else place
+    place = f"{sure}{between}" if rival else f"{sure}, the only cause with an estimate"
+    rate = f"first findings this sure were the cause in {right} of {tested} kernels"
+    return f"{place}: {rate} that others fixed" if tested else place
 
 
 def recorded(item: Finding) -> str:
@@ -419,20 +418,17 @@ def recorded(item: Finding) -> str:
     least, most = map(factor, similar.gains)
     gains = least if least == most else f"{least} to {most}"
     count = f"{len(similar.fixes) or 'none'} of the {similar.among} most similar kernels had this"
-    return count + (
-        f"; fixes gave {gains} (nearest: {similar.fixes[0].name})" if similar.fixes else ""
-    )
+    nearest = f"; fixes gave {gains} (nearest: {similar.fixes[0].name})" if similar.fixes else ""
+    return count + nearest
 
 
 def measured(value: Evidence) -> str:
     """A value with its unit and its threshold: `l2_busy 84.2% (above 60.0%)`."""
     shown, threshold = _with_threshold(value)
-    text = f"{_expression(value.quantity)} {shown}"
-    if value.quantity in region.PARTS:
-        text += f" of {_SPAN}"
-    if value.threshold is None or value.comparison not in _SIGNS:
-        return text
-    return f"{text} ({_SIGNS[value.comparison]} {threshold})"
+    whole = f" of {_SPAN}" if value.quantity in region.PARTS else ""
+    sign = "" if value.threshold is None else _SIGNS.get(value.comparison or "", "")
+    text = f"{_expression(value.quantity)} {shown}{whole}"
+    return f"{text} ({sign} {threshold})" if sign else text
 
 
 def compared(value: Evidence) -> str:
@@ -500,6 +496,8 @@ def location_note(item: Finding) -> str:
     if all(name.startswith(SAMPLES) for name in item.rule.blame):
         barrier = ": at or after the barrier" if _BARRIER in item.rule.blame else ""
         notes.append(f"where warps wait{barrier}")
+    elif all(name.startswith(AWAITED) for name in item.rule.blame):
+        notes.append("what they wait for")
     if not any(place.line for place in item.places):
         can_help = has_reader() and not item.library
         notes += ["compile with -lineinfo for lines"] if can_help else []
@@ -516,10 +514,10 @@ def main_places(places: Sequence[Place]) -> list[Place]:
 
 def place_name(place: Place) -> str:
     """A line as `known.cu:16`, or an instruction after its distance from the kernel's start, which
-    is negative for a function that the kernel calls."""
+    is negative for a function that the kernel calls, and for what lies elsewhere."""
     if place.line:
         return f"{literal(Path(place.file).name)}:{place.line}"
-    called = "(in a called function)" if place.offset.startswith("-") else ""
+    called = "(outside of the kernel's code)" if place.offset.startswith("-") else ""
     sass = f"`{literal(place.sass)}`" if place.sass else ""
     return " ".join(filter(None, (place.offset, called, sass)))
 
@@ -557,8 +555,7 @@ def _best(proof: DemonstratedSpeedup) -> str:
 
 
 def _times(proof: DemonstratedSpeedup) -> str:
-    source = "median GPU times" if proof.timed else "sums of ncu's durations"
-    return f"{source} of whole variants"
+    return ("sums of ncu's durations", "median GPU times")[proof.timed] + " of whole variants"
 
 
 def proof_source(proof: DemonstratedSpeedup) -> str:
@@ -624,8 +621,7 @@ def unevaluated_lines(
         if with_samples:
             lines.append(f"{plural(rules, 'rule')} on per-instruction samples: {reason}")
     if checklist.skipped:
-        skipped = plural(checklist.skipped, "kernel")
-        lines.append(f"{skipped}: no duration, counters failed")
+        lines.append(f"{plural(checklist.skipped, 'kernel')}: no duration, counters failed")
     return tuple(lines)
 
 
@@ -645,8 +641,7 @@ def lacks(checklist: Checklist) -> Iterator[tuple[str, str]]:
     kernels = checklist.kernels
     for rule in checklist.lacking:
         some = f" ({rule.kernels} of {kernels} launch configurations)"
-        missing = ", ".join(rule.missing)
-        yield rule.rule, missing + (some if 0 < rule.kernels < kernels else "")
+        yield rule.rule, ", ".join(rule.missing) + (some if 0 < rule.kernels < kernels else "")
 
 
 def ncu_advice(checklist: Checklist, groups: Iterable[Group]) -> Iterator[tuple[str, str]]:

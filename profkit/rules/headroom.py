@@ -5,8 +5,9 @@ kernels reach, its floating-point operations on the fastest unit for their types
 Bytes and operations are those recorded, less what findings say is needless: a change that moves
 fewer bytes or computes less than that goes beyond. Multiply-adds of floats count at the rate of the
 FMA pipe, and of 16-bit tensor cores where a finding says that they can take them; both units can
-work at a time. Lanes that diverge, separate additions and address arithmetic take the FMA pipe's
-slots, but are no FLOP. Integer work has no such floor.
+work at a time. Operations of tensor cores on 8-bit integers count too. Lanes that diverge, separate
+additions and address arithmetic take the FMA pipe's slots, but are no FLOP. Other integer work has
+no such floor.
 """
 
 from __future__ import annotations
@@ -63,7 +64,11 @@ def _dram(launch: LaunchSummary) -> float:
 def _arithmetic(launch: LaunchSummary, needed: float, *, fits_tensor_cores: bool) -> float:
     tensor = _known(launch.get("peak_rate_tensor_fp16")) * REACH["tensor_busy"]
     fma = _known(launch.get("peak_rate_fp32"))
-    on_tensor = _known(launch.get("flop_tensor")) / tensor if tensor else 0.0
+    int8 = _known(launch.get("peak_rate_tensor_int8")) * REACH["tensor_busy"]
+    rates = {"flop_tensor": tensor, "ops_tensor_int8": int8}
+    done = sum(_known(launch.get(name)) / rate for name, rate in rates.items() if rate)
+    # Where operations were not recorded, the pipe's time is.
+    on_tensor = done or _known(launch.get("tensor_busy")) * launch.duration / REACH["tensor_busy"]
     if not fma:
         return on_tensor
     total = _known(launch.get("flop_fp32")) + _known(launch.get("flop_fp64"))

@@ -1,4 +1,4 @@
-"""The memory of recorded fixes: kernels whose defect was mended, and what that gave.
+"""The memory of recorded fixes: kernels whose defect was fixed, and what that gave.
 
 A kernel is described by about fifty shares: of its time that resources need, of its warps' latency
 that are stalls, of its instructions, and of what its launch leaves unused. The linear discriminant
@@ -49,7 +49,7 @@ _ABOUT = ("name", "family", "source", "gpu", "category", "gain")
 
 
 class Fix(Model, frozen=True):
-    """A recorded kernel whose defect was mended: the category of the defect, and the measured
+    """A recorded kernel whose defect was fixed: the category of the defect, and the measured
     speedup. `family` are those of one workload, `source` is who published them."""
 
     name: str

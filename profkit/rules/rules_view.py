@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _FLOORS_SHOWN = 5  # chosen: two lines at 100 columns
 _LEAST_FLOOR = 0.005  # share of the kernel's time that is not rounded to 0%
-_IS_UNKNOWN = re.compile(r"known\((\w+)\) == 0")
+_IS_UNKNOWN = re.compile(r"known\((\w+)\) == ([01])")
 _ESTIMATE = "est. speedup"
 _MARKS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
 _BY_WIDTH = "by the width of an estimate's range"
@@ -223,7 +223,7 @@ def _obstacle(conditions: Iterable[Condition]) -> str:
         return f"{text} ({reasons})" if reasons else text
     missed = [words.missed(value) for value in first.compared if not value.holds]
     if known := _IS_UNKNOWN.fullmatch(first.text):
-        return f"{known[1]} is known"
+        return f"{known[1]} is {('known', 'unknown')[int(known[2])]}"
     return "; ".join(missed) or f"not {first.text}"
 
 

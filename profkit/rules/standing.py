@@ -9,9 +9,11 @@ from dataclasses import replace
 
 from msgspec.structs import replace as replace_field
 
+from profkit.report.resources import RESOURCES
 from profkit.rules.calibration import Calibration
 from profkit.rules.finding import Finding
 from profkit.rules.memory import POSSIBLE, Memory, certainty, similar
+from profkit.rules.rule_file import DIVISION
 
 _DRAM = "dram_busy"
 """What fixes that go beyond a kernel's headroom relieve: of 366 recorded ones 21 went 2% beyond, 17
@@ -42,8 +44,12 @@ def _with_range(finding: Finding, calibration: Calibration) -> Finding:
     if not (estimate and prospect):
         return finding
     low, high = calibration.range(prospect)
-    goes_beyond = _DRAM in finding.rule.relieves and not finding.possible
-    known = [high, finding.bound, math.inf if goes_beyond else estimate.most]
+    relieved = finding.rule.relieves.keys()
+    goes_beyond = _DRAM in relieved and not finding.possible
+    # What waits less has the same floors.
+    keeps_work = relieved.isdisjoint(RESOURCES) and finding.rule.category != DIVISION
+    limit = estimate.limit if keeps_work else math.inf
+    known = [high, finding.bound, limit, math.inf if goes_beyond else estimate.most]
     high = max(min(each for each in known if not math.isnan(each)), estimate.likely)
     low = 1.0 if finding.lacking else min(low, high)
     return replace(finding, estimate=replace(estimate, low=low, high=high))

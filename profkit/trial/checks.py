@@ -165,7 +165,9 @@ def _judgments(
                     limits.append(_ROUNDING_OF_HALF)
                 if each == "rounding" and _TF32 in features and not name.startswith(_PARAMETERS):
                     limits.append(_ROUNDING_OF_TF32)
-            allowed = max(limits) if is_random else min(max(limits), _MOST)
+            # A rounding error may move late results, of next to nothing, by more than themselves.
+            is_free = is_random or (is_late and max(measured) < math.inf)
+            allowed = max(limits) if is_free else min(max(limits), _MOST)
             yield Judgment(max(measured), allowed, bool(is_late), name)
 
 

@@ -154,8 +154,7 @@ class Evidence:
 
     def is_clear(self, combination: Combination) -> bool:
         """Whether its gain is clear beside the scatter of the mean over its pairs."""
-        least = math.exp(_SPREADS * self._noise(combination))
-        return self.speedup(combination) > max(CLEAR, least)
+        return self.speedup(combination) > max(CLEAR, math.exp(_SPREADS * self._noise(combination)))
 
     def _noise(self, combination: Combination) -> float:
         """The standard deviation of the mean over a combination's pairs, as logarithms."""
@@ -198,8 +197,7 @@ class Evidence:
 
     def failure(self, combination: Combination) -> str:
         """Why the last run of a combination says nothing, "" where it does."""
-        runs = self.of(combination)
-        return runs[-1].failure if runs else ""
+        return next((run.failure for run in reversed(self.of(combination))), "")
 
     def is_late(self, combination: Combination) -> bool:
         """Whether the budget ended the last run of a combination, which may have been compiling."""
@@ -222,11 +220,12 @@ class Evidence:
         judgment = self.judgment(combination)
         return judgment is None or judgment.is_same
 
-    def is_perturbed(self, combination: Combination) -> bool:
-        """Whether perturbed runs show what becomes of other rounding and random numbers."""
+    def is_perturbed(self, combination: Combination, times: int = 1) -> bool:
+        """Whether perturbed runs, so many, show what becomes of other rounding and random
+        numbers."""
         kinds = {checks.KINDS[switch.changes] for switch in combination} - {""}
-        known = {run.perturbed for run in self.perturbed}
-        return set(filter(self.can_perturb, kinds)) <= known
+        known = [run.perturbed for run in self.perturbed]
+        return all(known.count(kind) >= times for kind in filter(self.can_perturb, kinds))
 
     def can_perturb(self, kind: Perturbation) -> bool:
         """Whether the program can be perturbed so: JAX has no random numbers of its own."""

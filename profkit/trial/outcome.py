@@ -28,6 +28,7 @@ _WORDS: dict[Verdict, Status] = {
 _JITTED = "update = jax.jit(update)"
 _LEFT = "\0"  # in lines of what a switch has left as it is
 _RARE = 1.04  # chosen: a typical gain below which a switch may seem to gain by chance
+_NEAR = 10.0  # chosen: times what is allowed, by which a perturbed run may fall short by chance
 _WORTH = 1.02  # chosen: what another switch has to add, for the lines that keep it
 
 
@@ -189,8 +190,10 @@ def _status(
     if judgment and not judgment.is_same:
         if not evidence.is_repeated:
             return "undecided", "no second unchanged run to compare results with"
-        if not evidence.is_perturbed(combination):
-            return "undecided", f"{_difference_words(judgment)} before any perturbation"
+        times = checks.MOST_PERTURBED if judgment.difference < _NEAR * judgment.allowed else 1
+        if not evidence.is_perturbed(combination, times):
+            few = "any perturbation" if times == 1 else "enough perturbations"
+            return "undecided", f"{_difference_words(judgment)} before {few}"
         return "changes results", _difference_words(judgment)
     if verdict is None:
         return "undecided", plural(len(evidence.of(combination)), "run")

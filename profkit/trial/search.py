@@ -232,27 +232,22 @@ class _Search:
         self.tell(" + ".join(switch.name for switch in combination) or "unchanged")
         kept += self.reserved if evidence.runs else 0.0
         result = self.measure(combination, perturb=perturb, grace=grace, kept=kept)
-        if combination not in evidence.combinations or evidence.is_late(combination):
+        is_new = bool(combination) and combination not in evidence.combinations
+        if is_new or evidence.is_late(combination):
             before = evidence.cold.get(combination, 0.0)
             evidence.cold[combination] = before + result.seconds
-        if self._is_compiling(combination, result) and self.used(result.seconds) < 1:
+        starts = is_new and not result.failure and any(switch.start for switch in combination)
+        usual = max(map(_slowing, evidence.unchanged), default=1.0)
+        if starts and _slowing(result) > _COMPILING * usual and self.used(result.seconds) < 1:
             # Of what is in its cache now.
             result = self.measure(combination, perturb=perturb, kept=kept)
-        if result.is_cut and evidence.runs:
+        is_spent = result.is_cut and bool(evidence.runs)
+        if is_new or not is_spent:
+            evidence.runs.append(result)
+        evidence.combinations += [combination] * is_new
+        if is_spent:
             raise _Spent
-        evidence.runs.append(result)
-        if combination and combination not in evidence.combinations:
-            evidence.combinations.append(combination)
         return result
-
-    def _is_compiling(self, combination: Combination, result: Result) -> bool:
-        """Whether a first run has compiled in the units that count."""
-        return (
-            combination not in self.evidence.combinations
-            and any(switch.start for switch in combination)
-            and not result.failure
-            and _slowing(result) > _COMPILING * max(map(_slowing, self.evidence.unchanged))
-        )
 
     def run_late(self, combination: Combination) -> None:
         """A run of what a limit has ended, in half of what is left beside proofs: it finds in its
@@ -348,7 +343,8 @@ def search(
     tried = {switch for combination in evidence.combinations for switch in combination}
     left = (s for s in switches if s not in tried and s not in evidence.skipped)
     rest = trial.whole_cost if evidence.of(()) else None
-    evidence.left = {s: trial.proof((s,)) + rest((s,)) if rest else 0.0 for s in left}
+    kept = trial.reserved
+    evidence.left = {s: trial.proof((s,)) + rest((s,)) + kept if rest else 0.0 for s in left}
     return evidence
 
 

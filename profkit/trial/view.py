@@ -127,8 +127,7 @@ def _apart(row: TrialRow) -> str:
 def _keeping(trial: TrialFile) -> Iterator[doc.Block]:
     other = "Or, with other numbers" if trial.best else "To keep it, with other numbers"
     for names, title in ((trial.best, "To keep it"), (trial.lower, other)):
-        row = next((row for row in trial.rows if names and row.switches == names), None)
-        if row is not None:
+        if row := next((row for row in trial.rows if names and row.switches == names), None):
             yield doc.Heading(f"{title}: {' + '.join(names)}")
             yield doc.Code("\n".join(row.keep))
             if row.prepares and trial.unchanged:
@@ -165,8 +164,7 @@ def _others(trial: TrialFile) -> Iterator[doc.Block]:
             title = "Not tried, for lack of time"
         if status == "not applicable" and not trial.unchanged.whole:
             title = "Not applicable to what was measured"
-        rows = [row for row in trial.rows if row.status == status]
-        if rows:
+        if rows := [row for row in trial.rows if row.status == status]:
             known = trial.unchanged.faulty if trial.unchanged else ""  # said above
             others = (_other(replace(r, reason="") if r.reason == known else r) for r in rows)
             words = _by_reason(rows) if status in _LISTED else ", ".join(others)
@@ -183,9 +181,8 @@ def _by_reason(rows: Sequence[TrialRow]) -> str:
 
 def _other(row: TrialRow) -> str:
     name = " + ".join(row.switches)
-    if row.status in {"failed", "changes results"}:
-        return f"{name} ({row.reason})"
-    gain = f" {row.speedup:.2f}x" if row.speedup else ""
+    is_wrong = row.status in {"failed", "changes results"}
+    gain = f" {row.speedup:.2f}x" if row.speedup and not is_wrong else ""
     return f"{name}{gain}" + (f" ({row.reason})" if row.reason else "")
 
 

@@ -162,6 +162,9 @@ def test_other_threads_without_counters_of_work_are_not_taken_for_one_problem() 
     one, other = (group([1e-3], **{**work(size), **bare}) for size in (1, 2))
     assert obstacles(one, other) == [Aspect.problem]
     assert not obstacles(one, one)
+    sides = [(7814.0, 128.0), (3907.0, 256.0)]  # of a million, in whole blocks
+    grids = [{"grid_size": grid, "block_size": block} for grid, block in sides]
+    assert not obstacles(*(group([1e-3], **{**work(1), **bare, **grid}) for grid in grids))
 
 
 def test_short_launches_repeat_less_exactly() -> None:

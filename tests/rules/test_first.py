@@ -236,7 +236,7 @@ def test_no_action_is_one_that_the_kernel_has_taken(
 
 def test_an_instruction_before_the_kernel_is_of_a_function_that_it_calls() -> None:
     place = Place("", 0, "", 0.05, offset="-0xf490")
-    assert place_name(place) == "-0xf490 (in a called function)"
+    assert place_name(place) == "-0xf490 (outside of the kernel's code)"
     own = Place("", 0, "DADD R2, R4, R6", 0.05, offset="+0x0bc0")
     assert place_name(own) == "+0x0bc0 `DADD R2, R4, R6`"
 

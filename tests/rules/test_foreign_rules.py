@@ -15,6 +15,7 @@ import pytest
 
 import profkit
 from profkit.report.checks import NOT_HERE
+from profkit.report.floors import SHORTEST
 from profkit.report.source_lines import executed_code
 from profkit.report.summary import Group
 from profkit.rules.checklist import Checklist
@@ -214,7 +215,7 @@ def test_a_finding_of_unknown_size_has_what_the_launch_allows() -> None:
     for item in small:
         assert item.headroom
         assert item.range[0] == 1.0
-        assert item.range[1] == pytest.approx(item.headroom.factor)  # 4.2 to 12
+        assert 4.2 < item.range[1] <= item.headroom.factor * (1 + 1e-6)
         assert item.speedup == pytest.approx(min(slots**0.5, item.headroom.factor))
         assert item.title == "The launch has too few threads to fill the chip"  # that is known
         assert {"issue_rate", "warps_active_per_scheduler"} <= set(item.lacking)
@@ -227,7 +228,7 @@ def test_a_vector_operation_is_not_said_to_read_again() -> None:
 def test_no_resource_is_named_for_the_time_of_a_launch() -> None:
     for item in found("seq_align__profile").findings:
         estimate = item.estimate
-        if estimate and estimate.bound_seconds == pytest.approx(2e-6):
+        if estimate and estimate.bound_seconds == pytest.approx(SHORTEST):
             assert estimate.bounded_by in {"launch overhead", ""}
 
 

@@ -54,9 +54,19 @@ def test_arithmetic_needs_the_fastest_unit_for_it() -> None:
     assert headroom(group, 1.0, 0.5).seconds == pytest.approx(3e8 / 1e12)
 
 
+def test_integers_on_tensor_cores_take_their_time() -> None:
+    """1.08 TOP at 94% of 200 TOP/s; where they were not counted, the time that the pipe is busy."""
+    int8 = {"ops_tensor_int8": 1.08e12, "peak_rate_tensor_int8": 2e14}
+    factor, seconds, floor = of(duration=9e-3, dram_busy=0.01, flop_tensor=0.0, **int8)
+    assert floor == ARITHMETIC
+    assert seconds == pytest.approx(1.08e12 / (0.94 * 2e14))
+    assert factor == pytest.approx(9e-3 / seconds)
+    assert of(duration=9e-3, dram_busy=0.01, tensor_busy=0.47)[0] == pytest.approx(2)
+
+
 def test_a_launch_takes_its_time() -> None:
     factor, seconds, floor = of(duration=4e-6, dram_busy=0.1)
-    assert (factor, seconds) == pytest.approx((2, 2e-6))
+    assert (factor, seconds) == pytest.approx((4 / 1.4, 1.4e-6))
     assert floor == LAUNCH
     assert of(duration=1e-6, dram_busy=0.1)[0] == 1
 

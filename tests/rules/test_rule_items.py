@@ -127,7 +127,7 @@ def test_a_pipe_is_named_and_a_finding_alone_has_no_margin() -> None:
     assert measured(flag) == "debug_information yes"
     sure = dataclasses.replace(item, similar=Similar(5, (), 0.5, "likely"))
     assert certainty(sure, item).startswith("likely: ")
-    assert certainty(sure, None).startswith("the only cause with an estimate on this kernel")
+    assert certainty(sure, None).startswith("likely, the only cause with an estimate")
 
 
 @pytest.mark.parametrize("verb", ["analyze", "checklist"])

@@ -297,3 +297,52 @@ def test_divisions_of_doubles_are_counted_without_samples(
     if found:
         assert found.estimate
         assert 1.5 < found.estimate.likely < 8 / (8 - 7 * 0.8)
+
+
+@pytest.mark.parametrize(
+    ("rule", "values", "measured"),
+    [
+        ("half_precision_unpacked", {"global_load_sectors_per_request": 2.0}, "half_instructions"),
+        ("accurate_math_calls", {"special_instructions": 1e6}, "math_call_instructions"),
+        ("data_read_again", {"dram_busy": 0.8, "l2_read_bytes": 1e9}, "dram_read_bytes"),
+    ],
+)
+def test_a_title_is_not_said_where_what_it_names_was_not_recorded(
+    rule: str, values: dict[str, float], measured: str
+) -> None:
+    busy = {"issue_busy": 0.9, "dram_bytes": 1.1e9, "dram_write_bytes": 1e8, "l2_bytes": 2e9}
+    assert finding(rule, **busy, **values) is None
+    assert finding(rule, **busy, **values, **{measured: 1e9}) is not None
+
+
+def test_special_functions_are_no_cause_where_their_pipe_is_idle() -> None:
+    work = {"special_instructions": 1e7, "conversion_instructions": 1e7, "fp64_instructions": 0.0}
+    stalls = {"stall_math_pipe_throttle": 30.0, "elapsed_cycles": 1e6}
+    assert finding("special_functions", **work, **stalls, xu_busy=0.5)
+    assert finding("special_functions", **work, **stalls, xu_busy=0.0) is None
+
+
+@pytest.mark.parametrize(("spills", "is_limit"), [(0.0, False), (1e6, True)])
+def test_no_register_limit_is_raised_for_a_private_array(spills: float, is_limit: bool) -> None:
+    values = {"spill_instructions": spills, "local_memory_instructions": 1e7}
+    actions = " ".join(RULES["register_spills"].actions_on((9, 0), values))
+    assert ("Raise the register limit" in actions) is is_limit
+    assert "Index private arrays with constants" in actions
+
+
+def test_what_waits_less_gets_no_further_than_the_present_work_allows() -> None:
+    """A barrier's waits gone, the kernel still has its L2 work, 80% of the time."""
+    made = finding("barrier_stalls", stall_barrier=80.0, l2_busy=0.8, dram_busy=0.05)
+    assert made is not None
+    assert made.estimate is not None
+    assert made.estimate.high == pytest.approx(max(1 / 0.8, made.estimate.likely))
+
+
+def test_imbalance_gains_no_more_than_equal_shares() -> None:
+    """SMs are busy 98% of the time on average, and have the warps that their blocks fill."""
+    filled = {"occupancy_achieved": 0.5, "occupancy_theoretical": 1.0, "waves": 0.5}
+    assert finding("workload_imbalance", sm_imbalance=0.01, **filled) is None
+    made = finding("workload_imbalance", sm_imbalance=0.2, **filled)
+    assert made is not None
+    assert made.estimate is not None
+    assert made.estimate.high == pytest.approx(1 / 0.8)

@@ -27,6 +27,8 @@ _EVENTS: dict[str, tuple[slice, slice]] = {
     "os.link": (slice(1, 2), slice(3, 4)),
     "os.symlink": (slice(1, 2), slice(2, 3)),
     "os.truncate": (slice(1), slice(0)),
+    "os.chmod": (slice(1), slice(2, 3)),
+    "os.utime": (slice(1), slice(3, 4)),
     "sqlite3.connect": (slice(1), slice(0)),
 }
 _OF_NAMES = ("os.mkdir", "os.rename", "os.remove", "os.link", "os.symlink")  # links themselves
