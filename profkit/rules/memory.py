@@ -108,7 +108,8 @@ class Memory:
         little of both was recorded."""
         import numpy as np
 
-        squares = ((self.features - own) / self._scale[1]) ** 2
+        # Far beyond what was recorded, as divided by a latency of nearly 0, is not known.
+        squares = ((self.features - np.where(abs(own) < 1e9, own, np.nan)) / self._scale[1]) ** 2
         common = np.count_nonzero(np.isfinite(squares), axis=1)
         mean = np.nansum(squares, axis=1) / np.maximum(common, 1)
         return np.where(common < FEWEST, math.inf, mean)

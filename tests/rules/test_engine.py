@@ -99,6 +99,7 @@ kernels = st.lists(
 
 
 @given(kernels)
+@example([{"duration": 1e-3, "warp_latency": 2e-222, "stall_barrier": 1.0, "dram_busy": 0.5}])
 def test_estimates_are_bounded(recorded: list[dict[str, float]]) -> None:
     summary = report(recorded)
     found = diagnose(summary, shipped_rules())
