@@ -343,8 +343,8 @@ def search(
     tried = {switch for combination in evidence.combinations for switch in combination}
     left = (s for s in switches if s not in tried and s not in evidence.skipped)
     rest = trial.whole_cost if evidence.of(()) else None
-    kept = trial.reserved
-    evidence.left = {s: trial.proof((s,)) + rest((s,)) + kept if rest else 0.0 for s in left}
+    reserve = trial.reserved
+    evidence.left = {s: trial.proof((s,)) + rest((s,)) + reserve if rest else 0.0 for s in left}
     return evidence
 
 
