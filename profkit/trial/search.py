@@ -342,7 +342,7 @@ def search(
         evidence.interrupted = True
     tried = {switch for combination in evidence.combinations for switch in combination}
     left = (s for s in switches if s not in tried and s not in evidence.skipped)
-    rest = trial.whole_cost if evidence.of(()) else None
+    rest, trial.is_spent = (trial.whole_cost if evidence.of(()) else None), False
     reserve = trial.reserved
     evidence.left = {s: trial.proof((s,)) + rest((s,)) + reserve if rest else 0.0 for s in left}
     return evidence
